@@ -1,0 +1,1 @@
+"""Pictures: tables in, figures out."""

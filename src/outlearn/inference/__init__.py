@@ -1,0 +1,1 @@
+"""Algorithms on arrays, in raw units; no scikit-learn here."""

@@ -1,0 +1,1 @@
+"""Numerics without physics: averages, proximal operators, root finding, continuation."""

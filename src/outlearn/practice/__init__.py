@@ -1,0 +1,1 @@
+"""Diagnose and plan: the theory applied to real data."""

@@ -1,0 +1,1 @@
+"""Finite-size campaigns: many runs, reproducible and resumable."""

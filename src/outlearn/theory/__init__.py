@@ -1,0 +1,1 @@
+"""The theory: replica results for every learner of the family."""
