@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-all lint types imports pytest bench lock wheel clean
+.PHONY: help demo test test-all lint types imports pytest bench bench-real docs lock wheel clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,14 @@ test-all: lint types imports  ## the default suite and the long agreement runs
 
 bench: $(VENV)/.dev  ## side-by-side measurements, as ratios of one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks
+
+bench-real: $(VENV)/.dev  ## real data, real rivals: docs/benchmarks.md
+	@$(PIP) --requirement benchmarks/real/requirements.txt
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.real $(ARGS)
+
+docs: $(VENV)/.dev  ## the documents as HTML, in docs/_build/html
+	@$(PIP) --editable '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 lock:  ## write constraints.txt from what a fresh install of today gives
 	rm -rf build/lock && $(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet '.[dev,docs]'
