@@ -1,0 +1,305 @@
+"""The one way algorithms read data: one pass over the rows, another weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from outlearn.exceptions import DataError, ParameterError
+
+__all__ = ["Reads", "Respond", "Rows"]
+
+Array = NDArray[np.float64]
+Respond = Callable[[slice, Array], Array]
+
+_BLOCK_ROWS = (
+    512,
+    2048,
+)  # a block of rows for matrix products: long enough for gemm, short enough to stay cached
+_BLOCK_BYTES = 1 << 20
+_ONE_THREAD_BYTES = 8 << 20  # below this, handing work to threads costs more than it saves
+
+
+@runtime_checkable
+class Reads(Protocol):
+    """What an algorithm may ask of data, be they an array in memory or drawn as they are asked for.
+
+    Rows are folded (multiplied by their label) and centred already. Sums over examples count
+    example μ ``sample_weight[μ]`` times; None means once.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(P, N)."""
+        ...
+
+    @property
+    def n_reads(self) -> int:
+        """How often all of the data have been read."""
+        ...
+
+    @property
+    def sample_weight(self) -> Array | None:
+        """Multiplicity of every example, or None."""
+        ...
+
+    def fields(self, D: Array) -> Array:
+        """(G, N) -> (P, G): the projection of every row on every direction."""
+        ...
+
+    def weighted_sums(self, W: Array) -> Array:
+        """(P, G) -> (G, N): the sum of the rows under every column of weights."""
+        ...
+
+    def sweep(self, D: Array, respond: Respond) -> Array:
+        """In one read: fields of a block of rows, weights from ``respond``, their weighted sum."""
+        ...
+
+    def square_norms(self) -> Array:
+        """(P,): the squared norm of every row."""
+        ...
+
+
+class Rows:
+    """Rows of a matrix in memory, folded by their labels, read without ever copying the matrix.
+
+    >>> rows = Rows.of([[1.0, 2.0], [3.0, 4.0]], signs=[1, -1])
+    >>> rows.fields(np.array([[1.0, 0.0]])).ravel().tolist()
+    [1.0, -3.0]
+    >>> rows.weighted_sums(np.array([[1.0], [1.0]])).tolist()
+    [[-2.0, -2.0]]
+    """
+
+    __slots__ = ("X", "_norms", "center", "n_reads", "n_threads", "sample_weight", "signs")
+
+    X: Any
+    signs: Array | None
+    sample_weight: Array | None
+    center: Array | None
+    n_threads: int
+    n_reads: int
+    _norms: Array
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        signs: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int = 1,
+        center: ArrayLike | None = None,
+    ) -> Rows:
+        """Check the data and wrap them.
+
+        ``X`` is dense (C or Fortran order, float32 or float64: used as it is) or a CSR matrix; anything
+        else is converted once. One read is spent to see that every number is finite.
+        """
+        self = cls()
+        self.X = _matrix(X)
+        p, n = self.X.shape
+        self.signs = _signs(signs, p)
+        self.sample_weight = _sample_weight(sample_weight, p)
+        if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1:
+            raise ParameterError("n_threads", n_threads, "a whole number >= 1")
+        self.n_threads = int(n_threads)
+        self.center = None
+        if center is not None:
+            self.center = np.array(center, dtype=np.float64)
+            if self.center.shape != (n,) or not np.isfinite(self.center).all():
+                raise DataError(f"center must be {n} finite numbers, one per column of X")
+        self.n_reads = 0
+        self._norms = self._square_norms()
+        bad = np.flatnonzero(~np.isfinite(self._norms))
+        if bad.size:
+            raise DataError(
+                f"X contains NaN, infinity or a value too large to square (first in row {bad[0]})"
+            )
+        return self
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(P, N)."""
+        p, n = self.X.shape
+        return int(p), int(n)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating-point type of the data."""
+        return np.dtype(self.X.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that one read moves."""
+        if sparse.issparse(self.X):
+            return int(self.X.data.nbytes + self.X.indices.nbytes)
+        return int(self.X.nbytes)
+
+    def fields(self, D: ArrayLike) -> Array:
+        """Project every row on every direction: (G, N) -> (P, G)."""
+        directions, shift = self._directions(D)
+        out = np.empty((self.shape[0], shift.size))
+        self._each_block(lambda rows: self._fields_of(rows, directions, shift, out))
+        return out
+
+    def weighted_sums(self, W: ArrayLike) -> Array:
+        """Sum the rows under every column of weights: (P, G) -> (G, N)."""
+        weights = np.asarray(W, dtype=np.float64)
+        if weights.ndim != 2 or weights.shape[0] != self.shape[0]:
+            raise DataError(f"weights have shape {weights.shape}; X has {self.shape[0]} rows")
+        return self._sum(self._each_block(lambda rows: self._sums_of(rows, weights[rows])))
+
+    def sweep(self, D: ArrayLike, respond: Respond) -> Array:
+        """In ONE read: fields H of a block of rows, ``W = respond(rows, H)``, the sum of rows under W.
+
+        ``respond`` takes the slice of rows and their (block, G) fields and returns (block, G') weights. With
+        ``n_threads`` above one it is called from several threads at once, for different rows.
+        """
+        directions, shift = self._directions(D)
+
+        def work(rows: slice) -> Array:
+            fields = self._fields_of(rows, directions, shift)
+            return self._sums_of(rows, np.asarray(respond(rows, fields), dtype=np.float64))
+
+        return self._sum(self._each_block(work))
+
+    def square_norms(self) -> Array:
+        """Squared norm of every (centred) row; kept from the first look at the data."""
+        return self._norms
+
+    # -- one block of rows -------------------------------------------------------------------------
+
+    def _directions(self, D: ArrayLike) -> tuple[NDArray[Any], Array]:
+        directions = np.asarray(D, dtype=np.float64)
+        if directions.ndim != 2 or directions.shape[1] != self.shape[1]:
+            raise DataError(f"directions have shape {directions.shape}; X has {self.shape[1]} columns")
+        shift = np.zeros(len(directions)) if self.center is None else directions @ self.center
+        return np.ascontiguousarray(directions.T, dtype=self.dtype), shift
+
+    def _fields_of(
+        self, rows: slice, directions: NDArray[Any], shift: Array, out: Array | None = None
+    ) -> Array:
+        product = self.X[rows] @ directions
+        H = product.astype(np.float64, copy=False) if out is None else out[rows]
+        if out is not None:
+            H[...] = product
+        H -= shift
+        if self.signs is not None:
+            H *= self.signs[rows, None]
+        return H
+
+    def _sums_of(self, rows: slice, weights: Array) -> Array:
+        factor: Array | None = self.signs if self.signs is None else self.signs[rows]
+        if self.sample_weight is not None:
+            counts = self.sample_weight[rows]
+            factor = counts if factor is None else factor * counts
+        if factor is not None:
+            weights = weights * factor[:, None]
+        total = (self.X[rows].T @ weights.astype(self.dtype, copy=False)).T.astype(np.float64)
+        if self.center is not None:
+            total -= np.outer(weights.sum(axis=0), self.center)
+        return total
+
+    def _square_norms(self) -> Array:
+        out = np.empty(self.shape[0])
+
+        def work(rows: slice) -> None:
+            block = self.X[rows]
+            if sparse.issparse(block):
+                if self.center is None:
+                    out[rows] = np.asarray(block.multiply(block).sum(axis=1)).ravel()
+                    return
+                block = block.toarray()
+            if self.center is not None:
+                block = block - self.center
+            np.einsum("ij,ij->i", block, block, out=out[rows], dtype=np.float64)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._each_block(work)
+        return out
+
+    # -- all blocks --------------------------------------------------------------------------------
+
+    def _blocks(self) -> Iterator[slice]:
+        p, n = self.shape
+        least, most = _BLOCK_ROWS
+        step = min(most, max(least, _BLOCK_BYTES // max(1, n * self.dtype.itemsize)))
+        for start in range(0, p, step):
+            yield slice(start, min(p, start + step))
+
+    def _each_block(self, work: Callable[[slice], Any]) -> Iterator[Any]:
+        """Run ``work`` on every block of rows, in threads where that pays; counts as one read."""
+        self.n_reads += 1
+        blocks = list(self._blocks())
+        if self.n_threads == 1 or self.nbytes < _ONE_THREAD_BYTES or len(blocks) == 1:
+            results = [work(rows) for rows in blocks]
+        else:
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                results = list(pool.map(work, blocks))
+        return iter(results)
+
+    @staticmethod
+    def _sum(parts: Iterator[Array]) -> Array:
+        total = next(parts)
+        for part in parts:
+            total += part
+        return total
+
+    def __repr__(self) -> str:
+        kind = "CSR" if sparse.issparse(self.X) else "dense"
+        return f"Rows({self.shape[0]} x {self.shape[1]}, {kind} {self.dtype.name}, {self.n_reads} reads)"
+
+
+def _matrix(X: Any) -> Any:
+    if sparse.issparse(X):
+        if X.ndim != 2:
+            raise DataError(f"X must be a matrix, not an array of shape {X.shape}")
+        X = X.tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+    else:
+        try:
+            X = np.asarray(X)
+            if X.dtype not in (np.float32, np.float64):
+                if X.dtype.kind == "c":
+                    raise DataError("X holds complex numbers; outlearn works on real ones")
+                X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"X cannot be read as a matrix of numbers: {error}") from None
+        if X.ndim != 2:
+            raise DataError(f"X must be a matrix, not an array of shape {X.shape}")
+    if 0 in X.shape:
+        raise DataError(f"X is empty: shape {X.shape}")
+    return X
+
+
+def _signs(signs: ArrayLike | None, p: int) -> Array | None:
+    if signs is None:
+        return None
+    try:
+        values = np.asarray(signs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("labels must be -1 or +1") from None
+    if values.shape != (p,):
+        raise DataError(f"labels have shape {values.shape}; X has {p} rows")
+    if not np.isin(values, (-1.0, 1.0)).all():
+        raise DataError("labels must be -1 or +1")
+    return values
+
+
+def _sample_weight(sample_weight: ArrayLike | None, p: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    try:
+        values = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("sample_weight must be numbers >= 0") from None
+    if values.shape != (p,):
+        raise DataError(f"sample_weight has shape {values.shape}; X has {p} rows")
+    if not (np.isfinite(values).all() and (values >= 0.0).all() and values.any()):
+        raise DataError("sample_weight must be finite and >= 0, and not all zero")
+    return values
