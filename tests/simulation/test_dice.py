@@ -1,0 +1,170 @@
+"""The matrix-free draw has the law of the dense one: exactly in its algebra, in distribution over runs."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from outlearn.exceptions import ConvergenceError, DataError, ParameterError
+from outlearn.inference.rows import Reads, Rows
+from outlearn.model import Ensemble, overlaps, sample
+from outlearn.simulation.dice import Dice
+
+ENSEMBLE = Ensemble(eta=0.5, gamma=10.0)
+N, P = 30, 90
+
+
+def visited(rng, *, dice=None, memory=1 << 31):
+    """A Dice that was asked for four answers on each side, with questions and answers."""
+    dice = Dice(ENSEMBLE, N, P, rng, memory=memory) if dice is None else dice
+    D = rng.standard_normal((2, N))
+    H = dice.fields(D)
+    W = np.tanh(H)
+    S = dice.weighted_sums(W)
+    again = []
+    total = dice.sweep(S, lambda rows, H: again.append(H) or np.tanh(H[:, ::-1]))
+    return (
+        dice,
+        np.vstack([D, S]),
+        np.hstack([H, again[0]]),
+        np.hstack([W, np.tanh(again[0][:, ::-1])]),
+        np.vstack([S, total]),
+    )
+
+
+def test_it_has_the_protocol_of_rows():
+    dice = Dice(ENSEMBLE, N, P, rng=0)
+    assert isinstance(dice, Reads)
+    assert dice.shape == (P, N)
+    assert dice.center @ dice.center == pytest.approx(N)
+    visited(np.random.default_rng(0), dice=dice)
+    assert dice.n_reads == 3
+    assert dice.n_directions == (4, 4)
+    with pytest.raises(DataError, match="whole matrix"):
+        dice.square_norms()
+
+
+def test_what_was_said_is_kept_and_the_matrix_agrees_with_every_answer():
+    dice, D, H, W, S = visited(np.random.default_rng(1))
+    np.testing.assert_allclose(dice.fields(D), H, atol=1e-12)
+    np.testing.assert_allclose(dice.weighted_sums(W), S, atol=1e-11)
+    assert dice.n_directions == (4, 4)  # nothing new was drawn
+    mixed = np.array([[0.3, -1.0, 2.0, 0.5]])
+    np.testing.assert_allclose(dice.fields(mixed @ D), H @ mixed.T, atol=1e-11)
+    # both sides tell of one matrix: W^T (Y D^T) = (W^T Y) D^T
+    np.testing.assert_allclose(W.T @ H, S @ D.T, rtol=1e-10)
+    Y = dice.to_dense()
+    np.testing.assert_allclose(Y @ D.T, H, atol=1e-10)
+    np.testing.assert_allclose(W.T @ Y, S, atol=1e-10)
+
+
+def test_the_matrix_drawn_late_has_the_law_of_one_drawn_at_once():
+    """Questions that depend on answers leave the noise independent N(0, 1/gamma), and of V."""
+    rng = np.random.default_rng(2)
+    noise, corners = [], []
+    for _ in range(60):
+        dice, *_ = visited(rng)
+        G = (dice.to_dense() - np.outer(dice.informative, dice.center / np.sqrt(N))) * np.sqrt(10.0)
+        noise.append(G)
+        corners.append(G[0, 0])
+    values = np.concatenate([G.ravel() for G in noise])
+    assert stats.kstest(values, "norm").pvalue > 1e-3
+    assert stats.kstest(corners, "norm").pvalue > 1e-3
+    # the singular values feel any error in the projections: a missing one inflates or shrinks a direction
+    ours = [np.linalg.svd(G, compute_uv=False)[[0, -1]] for G in noise]
+    theirs = [np.linalg.svd(rng.standard_normal((P, N)), compute_uv=False)[[0, -1]] for _ in range(300)]
+    for edge in (0, 1):
+        assert stats.ks_2samp(np.array(ours)[:, edge], np.array(theirs)[:, edge]).pvalue > 1e-3
+
+
+def em(reads, start, steps):
+    """A few plain EM steps over the protocol; returns the centre and the last fields."""
+    c, fields = start, None
+    for _ in range(steps):
+        kept = {}
+
+        def respond(rows, H, c=c, kept=kept):
+            kept[rows.start] = (H.copy(), expit(10.0 * H - 5.0 * (c @ c) - ENSEMBLE.eta))
+            return kept[rows.start][1]
+
+        total = reads.sweep(c[None, :], respond)[0]
+        fields = np.concatenate([kept[k][0] for k in sorted(kept)])
+        weight = sum(kept[k][1].sum() for k in kept)
+        c = total / (weight + reads.shape[1] / 10.0)
+    return c, fields
+
+
+def test_em_on_it_is_em_on_dense_data_in_law():
+    """Two-sample tests over runs: R, Q, the mean square field, fields of both kinds, at steps 1, 2, 4."""
+    n, p = 12, 48
+    pvalues = []
+    for steps in (1, 2, 4):
+        draws = {"dice": [], "dense": []}
+        for run in range(400):
+            rng = np.random.default_rng([steps, run])
+            start = rng.standard_normal(n) / np.sqrt(n)
+            dice = Dice(ENSEMBLE, n, p, rng)
+            data = sample(ENSEMBLE, n, p, rng)
+            for name, reads, V, B in (
+                ("dice", dice, dice.informative, dice.center),
+                ("dense", Rows.of(data.X, signs=data.y), data.informative, data.center),
+            ):
+                c, h = em(reads, start, steps)
+                o = overlaps(c * np.sqrt(n), B)
+                good, bad = h[V][:1].ravel(), h[~V][:1].ravel()
+                draws[name].append([o.R, o.Q, (h**2).mean(), *good[:1], *bad[:1]])
+        ours, theirs = np.array(draws["dice"]), np.array(draws["dense"])
+        pvalues += [stats.ks_2samp(ours[:, k], theirs[:, k]).pvalue for k in range(ours.shape[1])]
+    # 15 tests: the smallest of them must not be smaller than chance allows, nor all of them small
+    assert min(pvalues) > 1e-3
+    assert stats.kstest(pvalues, "uniform").pvalue > 1e-3
+
+
+def test_a_draw_without_the_conditioning_would_be_found_out():
+    """The same two-sample test rejects independent fresh noise at every question."""
+    n, p = 12, 48
+
+    class Forgetful(Dice):
+        def _answer(self, x, here, there):
+            return np.linalg.norm(x) * self._stream.standard_normal(there.length)
+
+    q = {kind: [] for kind in (Dice, Forgetful)}
+    for kind, values in q.items():
+        for run in range(400):
+            rng = np.random.default_rng([7, run])
+            c, _ = em(kind(ENSEMBLE, n, p, rng), rng.standard_normal(n) / np.sqrt(n), 4)
+            values.append(c @ c)
+    assert stats.ks_2samp(*q.values()).pvalue < 1e-6
+
+
+def test_beyond_its_memory_it_draws_the_rest_in_full_and_goes_on():
+    memory = 8 * N * P  # room for the matrix and for 11 directions
+    dice, D, H, W, S = visited(np.random.default_rng(3), memory=memory)
+    for step in range(4):
+        new = dice.fields(np.random.default_rng(step).standard_normal((3, N)))
+        assert np.isfinite(new).all()
+    assert "in full" in repr(dice)
+    np.testing.assert_allclose(dice.fields(D), H, atol=1e-10)
+    np.testing.assert_allclose(dice.weighted_sums(W), S, atol=1e-10)
+
+
+def test_beyond_its_memory_with_no_room_for_the_matrix_it_says_so():
+    dice = Dice(ENSEMBLE, N, P, rng=0, memory=32 * (N + P))
+    dice.fields(np.eye(N)[:2])
+    with pytest.raises(ConvergenceError, match="more than 2 directions"):
+        dice.fields(np.eye(N)[2:3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [({"n_features": 0}, "n_features"), ({"n_samples": 1.5}, "n_samples"), ({"memory": 100}, "memory")],
+)
+def test_bad_requests_are_named(arguments, name):
+    with pytest.raises(ParameterError, match=name):
+        Dice(ENSEMBLE, **({"n_features": 3, "n_samples": 4} | arguments))
+
+
+@pytest.mark.parametrize("question", [np.ones(N), np.ones((1, N + 1)), np.full((1, N), np.nan)])
+def test_bad_questions(question):
+    with pytest.raises(DataError, match="directions"):
+        Dice(ENSEMBLE, N, P, rng=0).fields(question)
