@@ -1,1 +1,18 @@
-"""Numerics without physics: averages, proximal operators, root finding, continuation."""
+"""Numerics without physics: Gaussian averages with errors, safe proximal operators, Newton, Status."""
+
+from outlearn.numerics.gaussian import GaussianAverage, gaussian_average, gaussian_nodes
+from outlearn.numerics.newton import NewtonResult, newton
+from outlearn.numerics.proximal import proximal, proximal_by_search, sigmoid_prox
+from outlearn.numerics.status import Status
+
+__all__ = [
+    "GaussianAverage",
+    "NewtonResult",
+    "Status",
+    "gaussian_average",
+    "gaussian_nodes",
+    "newton",
+    "proximal",
+    "proximal_by_search",
+    "sigmoid_prox",
+]

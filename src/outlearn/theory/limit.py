@@ -1,0 +1,89 @@
+"""What remains when the number of examples per dimension goes to infinity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from outlearn.model import Ensemble
+from outlearn.numerics.status import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from outlearn.theory.system import Learner
+
+__all__ = ["Limit", "limit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Leading order of a learner at large alpha: R -> R_inf and Q - R² -> c/alpha.
+
+    Attributes
+    ----------
+    R_inf : float
+        Overlap with the truth that is left; 1 for a learner that is consistent.
+    c : float
+        Coefficient of the shrinking noise; ``inf`` where the direction is never learnt.
+    energy : float
+        Free energy per example, lim f/alpha, where the learner has one.
+    residual : float
+        Of the equation that fixes R_inf.
+    status : Status
+    """
+
+    learner: Learner
+    ensemble: Ensemble
+    R_inf: float
+    c: float
+    energy: float = math.nan
+    residual: float
+    status: Status
+
+    @property
+    def distance(self) -> float:
+        """Δ at alpha = infinity, (1 - R_inf)²."""
+        return (1.0 - self.R_inf) ** 2
+
+    def angle(self, alpha: ArrayLike) -> Any:
+        """Asymptotic direction error, Φ ≃ √(c/alpha)/(π R_inf)."""
+        return (np.sqrt(self.c / np.asarray(alpha, dtype=np.float64)) / (math.pi * self.R_inf))[()]
+
+    def order_parameters(self, alpha: float) -> tuple[float, float]:
+        """R and Q to leading order."""
+        return self.R_inf, self.R_inf**2 + self.c / alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a flat mapping."""
+        return {
+            "learner": repr(self.learner),
+            **self.ensemble.to_dict(),
+            "R_inf": self.R_inf,
+            "c": self.c,
+            "energy": self.energy,
+            "distance": self.distance,
+            "residual": self.residual,
+            "status": self.status.name,
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of one row."""
+        import pandas as pd
+
+        return pd.DataFrame([self.to_dict()])
+
+    def __repr__(self) -> str:
+        return (
+            f"Limit({self.learner!r}, eta={self.ensemble.eta:g}, gamma={self.ensemble.gamma:g}: "
+            f"R_inf={self.R_inf:.8g}, Phi ~ sqrt({self.c:.6g}/alpha)/(pi R_inf), {self.status.name})"
+        )
+
+
+def limit(learner: Learner, ensemble: Ensemble) -> Limit:
+    """Give the learner's asymptotics for alpha -> infinity."""
+    return learner.limit(ensemble)
