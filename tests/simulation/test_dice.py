@@ -40,8 +40,30 @@ def test_it_has_the_protocol_of_rows():
     visited(np.random.default_rng(0), dice=dice)
     assert dice.n_reads == 3
     assert dice.n_directions == (4, 4)
-    with pytest.raises(DataError, match="whole matrix"):
-        dice.square_norms()
+
+
+def test_the_sum_of_the_norms_is_drawn_before_the_matrix_and_kept():
+    sums, dense = [], []
+    rng = np.random.default_rng(8)
+    for run in range(400):
+        dice = Dice(ENSEMBLE, N, P, rng)
+        if run % 2:
+            visited(rng, dice=dice)
+        sums.append(dice.square_norms().sum())
+        if run < 40:
+            visited(rng, dice=dice)
+            assert (dice.to_dense() ** 2).sum() == pytest.approx(sums[-1], rel=1e-10)
+        dense.append((sample(ENSEMBLE, N, P, rng).X ** 2).sum())
+    assert stats.ks_2samp(sums, dense).pvalue > 1e-3
+
+
+def test_asking_for_everything_leaves_nothing_unseen():
+    dice = Dice(ENSEMBLE, 5, 9, rng=0)
+    total = dice.square_norms().sum()
+    Y = dice.fields(np.eye(5))
+    assert (Y**2).sum() == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(dice.weighted_sums(np.eye(9)), Y, atol=1e-12)
+    np.testing.assert_allclose(dice.to_dense(), Y, atol=1e-12)
 
 
 def test_what_was_said_is_kept_and_the_matrix_agrees_with_every_answer():

@@ -87,6 +87,10 @@ class Dice:
         self._spread = 1.0 / np.sqrt(ensemble.gamma)
         self._right = _Side(n_features, n_samples)  # vectors u with G u
         self._left = _Side(n_samples, n_features)  # vectors l with Gᵀ l
+        self._unseen_dimension = n_features * n_samples
+        self._total_square = float(self._stream.chisquare(self._unseen_dimension))  # |G|²
+        self._unseen_square = self._total_square
+        self._square_sum: float | None = None
         self._rows: Rows | None = None
         self.n_reads = 0
 
@@ -127,11 +131,19 @@ class Dice:
         return self._sums(weights)
 
     def square_norms(self) -> Array:
-        """Refuse: a norm depends on the whole row, which was not drawn."""
-        raise DataError(
-            "norms of the examples need the whole matrix, which is never drawn here; "
-            "use draw='dense' to learn the noise variance"
-        )
+        """(P,): the sum of all squared norms, exact, in equal parts.
+
+        Single norms are not drawn; the algorithms use their sum only (energy, noise variance), and its
+        part that is not yet seen was drawn at the start, so that all later answers agree with it.
+        """
+        if self._rows is not None:
+            return self._rows.square_norms()
+        if self._square_sum is None:
+            along = self._fields(self._shift[None, :])[self.informative, 0].sum()  # of rows that hold c
+            count = int(self.informative.sum())
+            noise = self._spread**2 * self._total_square
+            self._square_sum = noise + 2.0 * along - count * float(self._shift @ self._shift)
+        return np.full(self.shape[0], self._square_sum / self.shape[0])
 
     def to_dense(self) -> Array:
         """Draw all that was not asked about, given all that was, and return the matrix Y."""
@@ -142,6 +154,8 @@ class Dice:
         G = self._stream.standard_normal(self.shape)
         G -= L.T @ (L @ G)
         G -= (G @ U.T) @ U
+        if self._unseen_dimension:
+            G *= np.sqrt(self._unseen_square) / np.linalg.norm(G)
         G += A.T @ U
         G += L.T @ (C - (C @ U.T) @ U)
         G *= self._spread
@@ -187,18 +201,36 @@ class Dice:
             return None
         rest /= length
         fresh = self._stream.standard_normal(there.length)
+        along = there.products(fresh)
+        scale = self._share(there.length - there.count, float(fresh @ fresh - along @ along))
         # along the vectors that the other side has visited the answer is known: put it there
-        fresh += there.combine(there.image_products(rest) - there.products(fresh))
+        fresh *= scale
+        fresh += there.combine(there.image_products(rest) - scale * along)
         here.append(rest, fresh)
         answer += length * fresh
         return answer
+
+    def _share(self, dimension: int, square: float) -> float:
+        """Factor that gives normals in ``dimension`` directions the share of |G|² that falls to them.
+
+        |G|² is drawn first, as chi-square; the squares of disjoint parts of G share it by a beta law, and
+        are independent of the directions: so all of G stays standard normal, and its norm is known.
+        """
+        others = self._unseen_dimension - dimension
+        part = self._unseen_square
+        if others > 0:
+            part *= self._stream.beta(0.5 * dimension, 0.5 * others)
+        self._unseen_dimension = others
+        self._unseen_square -= part
+        return float(np.sqrt(part / square)) if dimension and square > 0.0 else 0.0
 
     def _in_full(self) -> Rows:
         needed = dense_bytes(self.shape[1], self.shape[0])
         if needed > self.memory:
             raise ConvergenceError(
                 f"the algorithm visited more than {self.max_directions} directions, the most that "
-                f"{self.memory} bytes hold, and the whole matrix needs {needed}; allow more memory or fewer iterations"
+                f"{self.memory} bytes hold, and the whole matrix needs {needed}; "
+                "allow more memory or fewer iterations"
             )
         self._rows = Rows.of(self.to_dense())
         self._right, self._left = _Side(*self.shape[::-1]), _Side(*self.shape)

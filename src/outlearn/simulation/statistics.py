@@ -175,7 +175,7 @@ class TaskStats:
         for name in ("R", "Q", "Phi", "Delta"):
             if getattr(self, name).count != self.n_runs - self.n_failed:
                 raise DataError(
-                    f"{name} has {getattr(self, name).count} values; {self.n_runs - self.n_failed} runs gave any"
+                    f"{name} has {getattr(self, name).count} values of {self.n_runs - self.n_failed} runs"
                 )
         for name in ("z", "energy", "iterations", "data_reads"):
             if getattr(self, name).count > self.n_runs - self.n_failed:

@@ -208,7 +208,7 @@ class Store:
             self._db.execute("DELETE FROM claims WHERE owner = ?", (self._owner,))
 
     def add(self, seed: int, task: Task, runs: Iterable[RunRecord]) -> int:
-        """Write runs in one transaction and return how many were new; those already there stay as they are."""
+        """Write runs in one transaction; return how many were new. Those already there stay as they are."""
         name = task.strong_id
         rows = [(str(seed), name, r.index, *(getattr(r, column) for column in _COLUMNS)) for r in runs]
         with self._readable(), self._transaction():
