@@ -18,6 +18,7 @@ class FitStatus(Enum):
     CONVERGED = "converged: the residual fell below the tolerance"
     MAX_ITER = "not converged: the residual was still above the tolerance at max_iter"
     ALL_REJECTED = "degenerate: every example was rejected as an outlier"
+    COLLAPSED = "degenerate: the centre shrank to zero, nothing tells informative examples from outliers"
 
     @property
     def converged(self) -> bool:

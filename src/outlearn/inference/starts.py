@@ -1,0 +1,116 @@
+"""Where to begin: named starting points, kept in a registry that other modules may add to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from outlearn.exceptions import DataError, ParameterError
+from outlearn.inference.rows import Reads
+from outlearn.inference.selection import Beliefs, Selection
+
+__all__ = ["STARTS", "Start", "begin", "hebb_center", "named_start"]
+
+Array = NDArray[np.float64]
+Start = Callable[[Selection, Beliefs, np.random.Generator], Array]
+STARTS: dict[str, Start] = {}
+
+
+def named_start(name: str) -> Callable[[Start], Start]:
+    """Register a function (problem, beliefs, rng) -> (N,) centre as the start called ``name``."""
+
+    def register(start: Start) -> Start:
+        STARTS[name] = start
+        return start
+
+    return register
+
+
+def begin(
+    problem: Selection, beliefs: Beliefs, start: str | ArrayLike, n_init: int, rng: np.random.Generator
+) -> list[tuple[str, Array]]:
+    """Names and centres of all starting points that ``start`` asks for."""
+    if not isinstance(start, str):
+        return [("given", center) for center in _given(start, problem.reads.shape[1])]
+    if start == "auto":
+        names = ["hebb", "spectral", *(["soft"] if problem.hard else []), *["random"] * n_init]
+    elif start == "random":
+        names = ["random"] * max(1, n_init)
+    else:
+        names = [start]
+    for name in names:
+        if name not in STARTS:
+            raise ParameterError("start", name, f"'auto', {', '.join(map(repr, sorted(STARTS)))} or an array")
+    return [(name, STARTS[name](problem, beliefs, rng)) for name in names]
+
+
+def hebb_center(reads: Reads, beliefs: Beliefs) -> Array:
+    """Every example with weight one (Eq. Hebb): the prior-damped mean of the folded rows."""
+    p, _ = reads.shape
+    total = float(p if reads.sample_weight is None else reads.sample_weight.sum())
+    sums = reads.weighted_sums(np.ones((p, 1)))[0]
+    return sums / (total + beliefs.noise_variance / beliefs.center_variance)
+
+
+@named_start("hebb")
+def _hebb(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Array:
+    return hebb_center(problem.reads, beliefs)
+
+
+@named_start("random")
+def _random(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Array:
+    """Draw from the prior."""
+    return math.sqrt(beliefs.center_variance) * rng.standard_normal(problem.reads.shape[1])
+
+
+@named_start("spectral")
+def _spectral(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Array:
+    """Leading direction of the folded rows, at the prior's length; of its two signs the lower energy."""
+    reads = problem.reads
+    n = reads.shape[1]
+    guess = hebb_center(reads, beliefs)
+    if n > 2 and guess.any():
+
+        def square(v: Array) -> Array:
+            return reads.sweep(np.ravel(v)[None, :], lambda rows, H: H)[0]
+
+        operator = LinearOperator((n, n), matvec=square, dtype=np.float64)
+        # Few Lanczos vectors and a loose tolerance: it is a starting point, and every vector is a read.
+        _, vectors = eigsh(operator, k=1, v0=guess, ncv=min(n, 10), tol=1e-2)
+        direction = vectors[:, 0]
+    else:
+        direction = guess if guess.any() else rng.standard_normal(n)
+    center = math.sqrt(n * beliefs.center_variance) * direction / np.linalg.norm(direction)
+    plus, minus = problem.read([problem.state(sign * center, beliefs) for sign in (1.0, -1.0)])
+    return center if plus.energy <= minus.energy else -center
+
+
+@named_start("soft")
+def _soft(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Array:
+    """The centre that the soft selection finds from the Hebb and spectral starts."""
+    from outlearn.inference.acceleration import Climb, descend
+
+    soft = Selection(problem.reads, hard=False)
+    climbs = [
+        Climb(name, soft.state(STARTS[name](soft, beliefs, rng), beliefs), tol=1e-4, max_iter=200)
+        for name in ("hebb", "spectral")
+    ]
+    descend(soft, climbs, "squarem")
+    ends = [climb.last for climb in climbs if climb.last is not None]
+    return min(ends, key=lambda step: step.energy).next.center
+
+
+def _given(start: ArrayLike, n: int) -> Array:
+    try:
+        centers = np.array(start, dtype=np.float64, ndmin=2)
+    except (TypeError, ValueError):
+        raise DataError("start must be a name or an array of numbers") from None
+    if centers.ndim != 2 or centers.shape[1] != n or len(centers) == 0:
+        raise DataError(f"start has shape {np.shape(start)}; X has {n} columns")
+    if not np.isfinite(centers).all():
+        raise DataError("start contains NaN or infinity")
+    return centers
