@@ -1,0 +1,162 @@
+"""Noise covariances of a cluster: one number, one per feature, or a full shrunk matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from outlearn.exceptions import ParameterError
+
+__all__ = ["STRUCTURES", "Covariance", "Structure", "oracle_shrinkage"]
+
+Array = NDArray[np.float64]
+Structure = Literal["spherical", "diag", "tied"]
+STRUCTURES: tuple[Structure, ...] = ("spherical", "diag", "tied")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Covariance:
+    """A covariance S in ``n_total`` dimensions of which the working coordinates may span a part.
+
+    ``values`` is a number (spherical), a vector (diag) or a matrix (tied). When data of P < N examples are
+    rotated into their own span, the directions left out have variance ``outside``: they hold no data,
+    but they count in the determinant and in the distance of a new example.
+
+    >>> s = Covariance(structure="diag", values=np.array([1.0, 4.0]), n_total=2)
+    >>> s.solve(np.array([[2.0, 2.0]])).tolist(), round(s.log_det, 4)
+    ([[2.0, 0.5]], 1.3863)
+    """
+
+    structure: Structure
+    values: Any
+    n_total: int
+    outside: float = 0.0
+    _factor: Any = None
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64)
+        object.__setattr__(self, "values", values)
+        if self.structure == "tied":
+            object.__setattr__(self, "_factor", linalg.cholesky(values, lower=True, check_finite=False))
+
+    @property
+    def n_working(self) -> int:
+        """Number of working coordinates; ``n_total`` unless the data were rotated into their span."""
+        return self.n_total if self.structure == "spherical" else len(self.values)
+
+    @property
+    def mean_variance(self) -> float:
+        """Trace over dimension."""
+        if self.structure == "spherical":
+            return float(self.values)
+        if self.structure == "diag":
+            return float(self.values.mean())
+        rest = self.n_total - len(self.values)
+        return float((np.trace(self.values) + rest * self.outside) / self.n_total)
+
+    @property
+    def log_det(self) -> float:
+        """Logarithm of the determinant, all ``n_total`` directions included."""
+        if self.structure == "spherical":
+            return float(self.n_total * np.log(self.values))
+        if self.structure == "diag":
+            return float(np.log(self.values).sum())
+        rest = self.n_total - len(self.values)
+        inside = 2.0 * np.log(np.diag(self._factor)).sum()
+        return float(inside + (rest * np.log(self.outside) if rest else 0.0))
+
+    def solve(self, B: Array) -> Array:
+        """S⁻¹ applied to every row of B."""
+        if self.structure == "tied":
+            return linalg.cho_solve((self._factor, True), B.T, check_finite=False).T
+        return B / self.values
+
+    def square_distances(self, Z: Array, norms: Array | None = None) -> Array:
+        """z·S⁻¹z for every row; ``norms`` = |z|² where they are at hand."""
+        if self.structure == "spherical":
+            square = np.einsum("ij,ij->i", Z, Z) if norms is None else norms
+            return square / float(self.values)
+        if self.structure == "diag":
+            return (Z * Z) @ (1.0 / self.values)
+        half = linalg.solve_triangular(self._factor, Z.T, lower=True, check_finite=False)
+        return np.einsum("ji,ji->i", half, half)
+
+    def trace_solve(self, moment: Any) -> float:
+        """tr(S⁻¹ M) for a second moment M of this structure (see :func:`moment`)."""
+        if self.structure == "spherical":
+            return float(moment) / float(self.values)
+        if self.structure == "diag":
+            return float((moment / self.values).sum())
+        return float(np.trace(linalg.cho_solve((self._factor, True), moment, check_finite=False)))
+
+    def scaled(self, factor: float) -> Covariance:
+        """Return the same shape, ``factor`` times as wide."""
+        return Covariance(
+            structure=self.structure,
+            values=self.values * factor,
+            n_total=self.n_total,
+            outside=self.outside * factor,
+        )
+
+
+def moment(structure: Structure, Z: Array, weights: Array, norms: Array | None = None) -> Any:
+    """Weighted second moment of rows about the origin: its trace, its diagonal or all of it."""
+    if structure == "spherical":
+        return float(weights @ (np.einsum("ij,ij->i", Z, Z) if norms is None else norms))
+    if structure == "diag":
+        return weights @ (Z * Z)
+    return (Z * weights[:, None]).T @ Z
+
+
+def cross(structure: Structure, U: Array, V: Array) -> Any:
+    """Σ_g u_g v_gᵀ in the same three forms."""
+    if structure == "spherical":
+        return float(np.vdot(U, V))
+    if structure == "diag":
+        return (U * V).sum(axis=0)
+    both = U.T @ V
+    return 0.5 * (both + both.T)
+
+
+def estimate(
+    structure: Structure, scatter: Any, count: float, *, n_total: int, target: Any, pull: float, floor: float
+) -> Covariance:
+    """Most probable covariance for a scatter of ``count`` examples, shrunk towards ``target``.
+
+    (scatter + pull·target)/(count + pull): the maximum of an inverse-Wishart posterior with ``pull``
+    examples' worth of prior, equal to the linear shrinkage of intensity pull/(count + pull).
+    """
+    if structure == "spherical":
+        value = (float(scatter) / n_total + pull * float(target)) / (count + pull)
+        return Covariance(structure=structure, values=max(value, floor), n_total=n_total)
+    if structure == "diag":
+        values = (np.maximum(scatter, 0.0) + pull * target) / (count + pull)
+        return Covariance(structure=structure, values=np.maximum(values, floor), n_total=n_total)
+    share = pull / (count + pull)
+    matrix = np.asarray(scatter) / (count + pull)
+    matrix = matrix + (share * float(target) + floor) * np.eye(len(matrix))
+    return Covariance(
+        structure=structure, values=matrix, n_total=n_total, outside=share * float(target) + floor
+    )
+
+
+def oracle_shrinkage(scatter: Array, count: float, n_total: int) -> float:
+    """Intensity that shrinks a covariance towards the sphere (OAS), for ``count`` effective examples.
+
+    The formula of Chen, Wiesel, Eldar and Hero (2010); only traces are needed, so that a scatter known in
+    the span of the data is enough.
+
+    >>> round(oracle_shrinkage(np.diag([1.0, 1.0, 4.0]) * 10, 10, 3), 4)
+    0.5
+    """
+    if count <= 0.0:
+        raise ParameterError("count", count, "a number > 0")
+    s = np.asarray(scatter) / count
+    trace, square = float(np.trace(s)), float(np.vdot(s, s))
+    top = (1.0 - 2.0 / n_total) * square + trace**2
+    bottom = (count + 1.0 - 2.0 / n_total) * (square - trace**2 / n_total)
+    return 1.0 if bottom <= 0.0 else float(min(1.0, top / bottom))
