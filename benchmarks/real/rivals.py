@@ -28,7 +28,7 @@ def _folds(y: np.ndarray, seed: int) -> StratifiedKFold:
 
 
 def _span(X: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the rows' span when there are fewer rows than columns, else the identity.
+    """Return an orthonormal basis of the rows' span if they are fewer than the columns, else the identity.
 
     A rule with an L2 penalty lies in that span: in these coordinates it is the same rule, found faster.
     """
