@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlearn.model import Ensemble
 
-__all__ = ["cheaper_draw", "dense_bytes", "expected_iterations"]
+__all__ = ["cheaper_draw", "dense_bytes", "expected_iterations", "run_seconds"]
 
 # Nanoseconds on one core; only their ratios matter. A normal, a number of X in one EM pass (streamed from
 # memory), a number of a basis vector read once.
@@ -40,7 +40,13 @@ def cheaper_draw(n_features: int, n_samples: int, ensemble: Ensemble) -> str:
     """
     if dense_bytes(n_features, n_samples) > _DENSE_LIMIT:
         return "matrix-free"
+    return min(("dense", "matrix-free"), key=lambda draw: run_seconds(n_features, n_samples, ensemble, draw))
+
+
+def run_seconds(n_features: int, n_samples: int, ensemble: Ensemble, draw: str) -> float:
+    """Seconds that a run is expected to take, to be right within a factor of a few."""
     steps = expected_iterations(ensemble)
-    dense = n_features * n_samples * (_NORMAL + steps * _PASS)
-    free = (n_features + n_samples) * steps * (_NORMAL + _READS * _BASIS * steps / 2.0) + steps * _STEP
-    return "matrix-free" if free < dense else "dense"
+    if draw == "dense":
+        return 1e-9 * n_features * n_samples * (_NORMAL + steps * _PASS)
+    per_step = (n_features + n_samples) * (_NORMAL + _READS * _BASIS * steps / 2.0) + _STEP
+    return 1e-9 * steps * per_step

@@ -18,7 +18,7 @@ from outlearn.exceptions import DataError
 from outlearn.simulation.statistics import QUANTITIES, RunRecord, TaskStats
 from outlearn.simulation.task import Task
 
-__all__ = ["Store"]
+__all__ = ["Store", "described"]
 
 _APPLICATION = 0x4F55544C  # "OUTL", in the header of the file, so that a foreign database is recognised
 _SCHEMA_VERSION = 1
@@ -243,15 +243,15 @@ class Store:
         with self._readable():
             return self._indices("runs", seed, task.strong_id)
 
-    def runs(self, seed: int, task: Task, stop: int | None = None) -> list[RunRecord]:
-        """Runs in the order of their indices, those below ``stop`` where it is given."""
+    def runs(self, seed: int, task: Task, stop: int | None = None, *, start: int = 0) -> list[RunRecord]:
+        """Runs in the order of their indices, from ``start`` to below ``stop``."""
         query = (
             f"SELECT run, {', '.join(_COLUMNS)} FROM runs "
-            "WHERE seed = ? AND strong_id = ? AND run < ? ORDER BY run"
+            "WHERE seed = ? AND strong_id = ? AND run >= ? AND run < ? ORDER BY run"
         )
         limit = (1 << 62) if stop is None else stop
         with self._readable():
-            rows = self._db.execute(query, (str(seed), task.strong_id, limit)).fetchall()
+            rows = self._db.execute(query, (str(seed), task.strong_id, start, limit)).fetchall()
         try:
             return [RunRecord(index=row[0], **dict(zip(_COLUMNS, row[1:], strict=True))) for row in rows]
         except (DataError, TypeError) as error:
@@ -286,7 +286,7 @@ class Store:
 
         rows: list[dict[str, Any]] = []
         for seed, task, _ in self.tasks():
-            head = {"seed": seed} | _flat(task)
+            head = {"seed": seed} | described(task)
             if each_run:
                 for run in self.runs(seed, task):
                     values = {name: getattr(run, name) for name in QUANTITIES}
@@ -314,7 +314,7 @@ class Store:
         return f"Store({self.path!r}: {len(tasks)} tasks, {sum(count for *_, count in tasks)} runs)"
 
 
-def _flat(task: Task) -> dict[str, Any]:
+def described(task: Task) -> dict[str, Any]:
     """A task's definition as columns of a table."""
     columns = task.to_dict()
     del columns["runs"]
