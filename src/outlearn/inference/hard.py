@@ -36,8 +36,8 @@ def hard_em(
 
     The centre is the hidden quantity, Gaussian with mean sum(V x)/(sum(V) + s2/tau2) and variance
     1/(1/tau2 + sum(V)/s2); an example is kept iff x.c/s2 - <|c|^2>/(2 s2) - eta > 0, where <|c|^2> includes
-    that variance. Hard selection has many fixed points: the lowest energy over the starts is returned (``"auto"``
-    adds the soft solution to them), and rejecting every example is reported as a status.
+    that variance. Hard selection has many fixed points: the lowest energy over the starts is returned
+    (``"auto"`` adds the soft solution to them), and rejecting every example is reported as a status.
 
     Parameters are those of :func:`~outlearn.inference.soft.soft_em`.
 

@@ -1,4 +1,9 @@
-"""Compiled inner loops: the gate that turns fields into weights."""
+"""Compiled inner loops: the gate that turns fields into weights, and passes that read each row once.
+
+A pass over a block of rows computes its fields, gates them, and adds the weighted rows while they are still
+in the cache. Eight rows at a time: eight accumulators hide the latency of a dot product, and one load of the
+direction, one load and store of the sum serve eight rows. Everything is accumulated in float64.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,9 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["gate"]
+__all__ = ["gate", "pass_over_columns", "pass_over_csr", "pass_over_rows"]
+
+_FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
 
 
 @intrinsic
@@ -68,7 +75,7 @@ def _log1p_unit(e: float) -> float:
     return 2.0 * t * (p * u + 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def _gate_soft(H: Any, counts: Any, scale: Any, offset: Any, total: Any, loss: Any) -> None:
     for i in range(H.shape[0]):
         count = counts[i]
@@ -82,7 +89,7 @@ def _gate_soft(H: Any, counts: Any, scale: Any, offset: Any, total: Any, loss: A
             loss[g] += count * soft
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def _gate_hard(H: Any, counts: Any, scale: Any, offset: Any, total: Any, loss: Any) -> None:
     for i in range(H.shape[0]):
         count = counts[i]
@@ -103,3 +110,191 @@ def gate(H: Any, counts: Any, scale: Any, offset: Any, hard: bool) -> tuple[Any,
     total, loss = np.zeros(H.shape[1]), np.zeros(H.shape[1])
     (_gate_hard if hard else _gate_soft)(H, counts, scale, offset, total, loss)
     return total, loss
+
+
+@njit(inline="always")
+def _gate_rows(
+    h: Any, n: Any, signs: Any, counts: Any, first: Any, scale: Any, offset: Any, hard: Any, out: Any
+) -> Any:
+    """Gate ``n`` products with the direction; leave in ``h`` what multiplies each row in the sum."""
+    total, loss, signed = 0.0, 0.0, 0.0
+    if hard:
+        for i in range(n):
+            a = scale * signs[first + i] * h[i] + offset
+            w = 1.0 if a > 0.0 else 0.0
+            out[first + i] = w
+            total += counts[first + i] * w
+            loss += counts[first + i] * max(a, 0.0)
+            h[i] = counts[first + i] * signs[first + i] * w
+            signed += h[i]
+    else:
+        for i in range(n):
+            a = scale * signs[first + i] * h[i] + offset
+            e = _exp_minus(abs(a))
+            w = (1.0 if a >= 0.0 else e) / (1.0 + e)
+            out[first + i] = w
+            total += counts[first + i] * w
+            loss += counts[first + i] * (max(a, 0.0) + _log1p_unit(e))
+            h[i] = counts[first + i] * signs[first + i] * w
+            signed += h[i]
+    return total, loss, signed
+
+
+@njit(inline="always")
+def _dots(X: Any, first: Any, n: Any, lo: Any, hi: Any, d: Any, h: Any, shift: Any) -> None:
+    """h[i] = X[first + i, lo:hi] . d - shift for n rows, eight at a time."""
+    m = hi - lo
+    k = 0
+    while k + 8 <= n:
+        g = first + k
+        x0, x1, x2, x3 = X[g][lo:hi], X[g + 1][lo:hi], X[g + 2][lo:hi], X[g + 3][lo:hi]
+        x4, x5, x6, x7 = X[g + 4][lo:hi], X[g + 5][lo:hi], X[g + 6][lo:hi], X[g + 7][lo:hi]
+        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(m):
+            c = d[j]
+            s0 += x0[j] * c
+            s1 += x1[j] * c
+            s2 += x2[j] * c
+            s3 += x3[j] * c
+            s4 += x4[j] * c
+            s5 += x5[j] * c
+            s6 += x6[j] * c
+            s7 += x7[j] * c
+        h[k], h[k + 1], h[k + 2], h[k + 3] = s0 - shift, s1 - shift, s2 - shift, s3 - shift
+        h[k + 4], h[k + 5], h[k + 6], h[k + 7] = s4 - shift, s5 - shift, s6 - shift, s7 - shift
+        k += 8
+    while k < n:
+        x0 = X[first + k][lo:hi]
+        s0 = 0.0
+        for j in range(m):
+            s0 += x0[j] * d[j]
+        h[k] = s0 - shift
+        k += 1
+
+
+@njit(inline="always")
+def _axpys(X: Any, first: Any, n: Any, lo: Any, hi: Any, w: Any, total: Any) -> None:
+    """total += w[i] X[first + i, lo:hi] for n rows, eight at a time."""
+    m = hi - lo
+    k = 0
+    while k + 8 <= n:
+        g = first + k
+        x0, x1, x2, x3 = X[g][lo:hi], X[g + 1][lo:hi], X[g + 2][lo:hi], X[g + 3][lo:hi]
+        x4, x5, x6, x7 = X[g + 4][lo:hi], X[g + 5][lo:hi], X[g + 6][lo:hi], X[g + 7][lo:hi]
+        w0, w1, w2, w3 = w[k], w[k + 1], w[k + 2], w[k + 3]
+        w4, w5, w6, w7 = w[k + 4], w[k + 5], w[k + 6], w[k + 7]
+        for j in range(m):
+            left = w0 * x0[j] + w1 * x1[j] + w2 * x2[j] + w3 * x3[j]
+            total[j] += left + (w4 * x4[j] + w5 * x5[j] + w6 * x6[j] + w7 * x7[j])
+        k += 8
+    while k < n:
+        x0, w0 = X[first + k][lo:hi], w[k]
+        for j in range(m):
+            total[j] += w0 * x0[j]
+        k += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def pass_over_rows(
+    X: Any,
+    lo: Any,
+    hi: Any,
+    block: Any,
+    signs: Any,
+    counts: Any,
+    d: Any,
+    shift: Any,
+    scale: Any,
+    offset: Any,
+    hard: Any,
+    out: Any,
+    sums: Any,
+) -> Any:
+    """One pass over rows lo..hi of a C-ordered matrix: adds to ``sums``, fills ``out`` with the weights.
+
+    Returns total weight, summed loss and the sum of what multiplied the rows.
+    """
+    h = np.empty(block)
+    total, loss, signed = 0.0, 0.0, 0.0
+    for first in range(lo, hi, block):
+        n = min(block, hi - first)
+        _dots(X, first, n, 0, X.shape[1], d, h, shift)
+        t, e, s = _gate_rows(h, n, signs, counts, first, scale, offset, hard, out)
+        total += t
+        loss += e
+        signed += s
+        _axpys(X, first, n, 0, X.shape[1], h, sums)
+    return total, loss, signed
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def pass_over_columns(
+    XT: Any,
+    lo: Any,
+    hi: Any,
+    block: Any,
+    signs: Any,
+    counts: Any,
+    d: Any,
+    shift: Any,
+    scale: Any,
+    offset: Any,
+    hard: Any,
+    out: Any,
+    sums: Any,
+) -> Any:
+    """The same for a Fortran-ordered matrix, given as its C-ordered transpose: rows are columns of ``XT``."""
+    h = np.empty(block)
+    part = np.empty(XT.shape[0])
+    total, loss, signed = 0.0, 0.0, 0.0
+    for first in range(lo, hi, block):
+        n = min(block, hi - first)
+        h[:n] = -shift
+        _axpys(XT, 0, XT.shape[0], first, first + n, d, h)
+        t, e, s = _gate_rows(h, n, signs, counts, first, scale, offset, hard, out)
+        total += t
+        loss += e
+        signed += s
+        _dots(XT, 0, XT.shape[0], first, first + n, h, part, 0.0)
+        for j in range(part.size):
+            sums[j] += part[j]
+    return total, loss, signed
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def pass_over_csr(
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    lo: Any,
+    hi: Any,
+    block: Any,
+    signs: Any,
+    counts: Any,
+    d: Any,
+    shift: Any,
+    scale: Any,
+    offset: Any,
+    hard: Any,
+    out: Any,
+    sums: Any,
+) -> Any:
+    """The same for a compressed sparse row matrix."""
+    h = np.empty(block)
+    total, loss, signed = 0.0, 0.0, 0.0
+    for first in range(lo, hi, block):
+        n = min(block, hi - first)
+        for i in range(n):
+            field = -shift
+            for k in range(indptr[first + i], indptr[first + i + 1]):
+                field += data[k] * d[indices[k]]
+            h[i] = field
+        t, e, s = _gate_rows(h, n, signs, counts, first, scale, offset, hard, out)
+        total += t
+        loss += e
+        signed += s
+        for i in range(n):
+            if h[i] != 0.0:
+                for k in range(indptr[first + i], indptr[first + i + 1]):
+                    sums[indices[k]] += h[i] * data[k]
+    return total, loss, signed

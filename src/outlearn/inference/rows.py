@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from outlearn.exceptions import DataError, ParameterError
+from outlearn.inference.kernels import gate, pass_over_columns, pass_over_csr, pass_over_rows
 
 __all__ = ["Reads", "Respond", "Rows"]
 
 Array = NDArray[np.float64]
 Respond = Callable[[slice, Array], Array]
 
-_BLOCK_ROWS = (
-    512,
-    2048,
-)  # a block of rows for matrix products: long enough for gemm, short enough to stay cached
+_BLOCK_ROWS = (512, 2048)  # for matrix products: long enough for gemm, short enough to stay cached
 _BLOCK_BYTES = 1 << 20
+_CACHE_BYTES = 256 << 10  # rows of a compiled pass wait in the second-level cache for their weights
+_MOST_ROWS = 64
 _ONE_THREAD_BYTES = 8 << 20  # below this, handing work to threads costs more than it saves
 
 
@@ -167,6 +168,31 @@ class Rows:
 
         return self._sum(self._each_block(work))
 
+    def select(
+        self, D: Array, scale: Array, offset: Array, *, hard: bool, out: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """In ONE read: gate the fields of every direction, as :func:`kernels.gate` does.
+
+        Returns (G, N) weighted sums, (G,) total weights, (G,) losses; fills ``out`` (P, G) with the weights.
+        One direction runs in a compiled pass, several in matrix products on blocks of rows.
+        """
+        p = self.shape[0]
+        counts = np.ones(p) if self.sample_weight is None else self.sample_weight
+        if len(D) == 1:
+            weights = np.empty(p) if out is None else out[:, 0]
+            return self._select_one(D[0], float(scale[0]), float(offset[0]), hard, counts, weights)
+        parts: dict[int, tuple[Array, Array]] = {}
+
+        def respond(rows: slice, H: Array) -> Array:
+            parts[rows.start] = gate(H, counts[rows], scale, offset, hard)
+            if out is not None:
+                out[rows] = H
+            return H
+
+        sums = self.sweep(D, respond)
+        done = [parts[k] for k in sorted(parts)]
+        return sums, np.sum([t for t, _ in done], axis=0), np.sum([e for _, e in done], axis=0)
+
     def square_norms(self) -> Array:
         """Squared norm of every (centred) row; kept from the first look at the data."""
         return self._norms
@@ -204,6 +230,36 @@ class Rows:
             total -= np.outer(weights.sum(axis=0), self.center)
         return total
 
+    def _select_one(
+        self, direction: Array, scale: float, offset: float, hard: bool, counts: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        p, n = self.shape
+        shift = 0.0 if self.center is None else float(direction @ self.center)
+        signs = np.ones(p) if self.signs is None else self.signs
+        wide = n * self.dtype.itemsize
+        data: tuple[Any, ...]
+        fitting = min(_MOST_ROWS, _CACHE_BYTES // wide)
+        if sparse.issparse(self.X):
+            run, data = pass_over_csr, (self.X.data, self.X.indices, self.X.indptr)
+        elif self.X.flags.c_contiguous:
+            run, data = pass_over_rows, (self.X,)
+        else:
+            run, data = pass_over_columns, (self.X.T,)
+            fitting = max(64, _CACHE_BYTES // wide)  # a strip of columns is read in pieces of a few lines
+        block = max(8, fitting // 8 * 8)
+        direction = np.ascontiguousarray(direction)
+
+        def work(rows: slice) -> tuple[Array, Array]:
+            sums = np.zeros(n)
+            rest = (block, signs, counts, direction, shift, scale, offset, hard, weights, sums)
+            return sums, np.array(run(*data, rows.start, rows.stop, *rest))
+
+        parts = self._each(self._ranges(), work)
+        sums, (total, loss, signed) = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))
+        if self.center is not None:
+            sums -= signed * self.center
+        return sums[None, :], np.array([total]), np.array([loss])
+
     def _square_norms(self) -> Array:
         out = np.empty(self.shape[0])
 
@@ -224,28 +280,36 @@ class Rows:
 
     # -- all blocks --------------------------------------------------------------------------------
 
-    def _blocks(self) -> Iterator[slice]:
+    def _blocks(self) -> list[slice]:
+        """Blocks of rows for matrix products."""
         p, n = self.shape
         least, most = _BLOCK_ROWS
         step = min(most, max(least, _BLOCK_BYTES // max(1, n * self.dtype.itemsize)))
-        for start in range(0, p, step):
-            yield slice(start, min(p, start + step))
+        return [slice(first, min(p, first + step)) for first in range(0, p, step)]
 
-    def _each_block(self, work: Callable[[slice], Any]) -> Iterator[Any]:
-        """Run ``work`` on every block of rows, in threads where that pays; counts as one read."""
+    def _ranges(self) -> list[slice]:
+        """One range of rows for each thread."""
+        edges = np.linspace(0, self.shape[0], self._threads() + 1).astype(int)
+        return [slice(int(lo), int(hi)) for lo, hi in itertools.pairwise(edges)]
+
+    def _threads(self) -> int:
+        return 1 if self.nbytes < _ONE_THREAD_BYTES else min(self.n_threads, self.shape[0])
+
+    def _each_block(self, work: Callable[[slice], Any]) -> list[Any]:
+        return self._each(self._blocks(), work)
+
+    def _each(self, pieces: list[slice], work: Callable[[slice], Any]) -> list[Any]:
+        """Run ``work`` on all pieces of the data, in threads where that pays; this is one read."""
         self.n_reads += 1
-        blocks = list(self._blocks())
-        if self.n_threads == 1 or self.nbytes < _ONE_THREAD_BYTES or len(blocks) == 1:
-            results = [work(rows) for rows in blocks]
-        else:
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                results = list(pool.map(work, blocks))
-        return iter(results)
+        if self._threads() == 1 or len(pieces) == 1:
+            return [work(rows) for rows in pieces]
+        with ThreadPoolExecutor(self._threads()) as pool:
+            return list(pool.map(work, pieces))
 
     @staticmethod
-    def _sum(parts: Iterator[Array]) -> Array:
-        total = next(parts)
-        for part in parts:
+    def _sum(parts: list[Array]) -> Array:
+        total = parts[0]
+        for part in parts[1:]:
             total += part
         return total
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.kernels import gate
-from outlearn.inference.rows import Reads
+from outlearn.inference.rows import Reads, Rows
 
 __all__ = ["LEARNABLE", "Beliefs", "Selection", "State", "Step"]
 
@@ -94,14 +94,16 @@ class Selection:
         self.reads = reads
         self.hard = hard
         self.learn = _learnable(learn)
-        # With a point for the centre the prior's variance would shrink with it to zero; the posterior variance
-        # of the centre prevents that.
+        # With a point for the centre the prior's variance would shrink to zero with it; the posterior
+        # variance of the centre prevents that.
         self.uncertain = hard or "center_variance" in self.learn
         self.n_features = n_features or reads.shape[1]
         counts = reads.sample_weight
         self.counts = np.ones(reads.shape[0]) if counts is None else counts
         self.n_examples = float(self.counts.sum())
         self.square_sum = float(self.counts @ reads.square_norms())
+        # matrix products of float32 data are made in float32
+        self._product_eps = float(np.finfo(getattr(reads, "dtype", np.float64)).eps)
         self._everything: Array | None = None
         if "noise_variance" in self.learn and self.square_sum == 0.0:
             raise DataError("every row of X is zero: the noise variance cannot be learned")
@@ -119,7 +121,7 @@ class Selection:
 
     def weigh(self, state: State) -> tuple[Step, Array]:
         """Evaluate one state and keep the weight of every example."""
-        weights = np.ones((self.reads.shape[0], 1))
+        weights = np.ones((self.reads.shape[0], 1))  # stays so without outliers
         (step,), _ = self._read([state], weights)
         return step, weights[:, 0]
 
@@ -154,11 +156,12 @@ class Selection:
         best = self._posterior(state, total_sum, total)
         gain = self._work(state, total_sum, total) - self._work(best, total_sum, total)
         scale = abs(noise) + abs(log_mixture) + abs(prior) + self.n_examples
+        rounding = 8 * np.finfo(float).eps * scale + self._product_eps * (abs(log_mixture) + self.n_examples)
         return Step(
             state=state,
             next=self._maximise(best, total_sum, total),
             energy=energy,
-            rounding=8 * np.finfo(float).eps * scale,
+            rounding=rounding,
             total_weight=total,
             posterior=best,
             posterior_energy=energy - gain,
@@ -213,6 +216,8 @@ def _select(
     reads: Reads, counts: Array, D: Array, scale: Array, offset: Array, hard: bool, out: Array | None
 ) -> tuple[Array, Array, Array]:
     """One read: weighted sums, total weights and losses of every direction; the weights into ``out``."""
+    if isinstance(reads, Rows):
+        return reads.select(D, scale, offset, hard=hard, out=out)
     parts: dict[int, tuple[Array, Array]] = {}
 
     def respond(rows: slice, H: Array) -> Array:
