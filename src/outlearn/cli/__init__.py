@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import warnings
@@ -68,11 +69,22 @@ def _load(name: str) -> Any:
     module = importlib.import_module(f"{__name__}.{name}")
     app = getattr(module, "app", None)
     if not isinstance(app, typer.Typer):
+        function = getattr(module, name)
         app = typer.Typer(add_completion=False)
-        app.command(name)(getattr(module, name))
+        app.command(name, help=_flowing(inspect.getdoc(function) or COMMANDS[name]))(function)
     command = typer.main.get_command(app)
     command.name = name
     return command
+
+
+def _flowing(text: str) -> str:
+    """Let paragraphs flow to the width of the screen; those that begin with a backspace stay as they are.
+
+    >>> _flowing("One\\ntwo.\\n\\n\\b\\nkept\\nlines")
+    'One two.\\n\\n\\x08\\nkept\\nlines'
+    """
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p if p.startswith("\b") else p.replace("\n", " ") for p in paragraphs)
 
 
 def _print_version(asked: bool) -> None:

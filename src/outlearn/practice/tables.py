@@ -195,8 +195,8 @@ def _from_csv(name: str, content: bytes) -> pd.DataFrame:
     except pd.errors.ParserError as error:
         ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
         if ragged:
-            expected, line, found = ragged.groups()
-            raise DataError(f"{name}: line {line} has {found} fields, the header has {expected}") from None
+            expected, at_line, found = ragged.groups()
+            raise DataError(f"{name}: line {at_line} has {found} fields, the header has {expected}") from None
         raise DataError(f"{name}: not readable as CSV: {error}") from None
 
 
