@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from inspect import getdoc  # "inspect" itself is the name of a command module here
 from typing import Annotated, Any
 
 import typer
@@ -71,7 +71,7 @@ def _load(name: str) -> Any:
     if not isinstance(app, typer.Typer):
         function = getattr(module, name)
         app = typer.Typer(add_completion=False)
-        app.command(name, help=_flowing(inspect.getdoc(function) or COMMANDS[name]))(function)
+        app.command(name, help=_flowing(getdoc(function) or COMMANDS[name]))(function)
     command = typer.main.get_command(app)
     command.name = name
     return command
