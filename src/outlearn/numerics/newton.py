@@ -54,6 +54,8 @@ def newton(
     max_iterations: int = 60,
     max_step: float = 2.0,
     known: Array | None = None,
+    patience: int = 2,
+    damped_steps: int = 3,
     lower: float = -700.0,
     upper: float = 700.0,
 ) -> NewtonResult:
@@ -72,6 +74,8 @@ def newton(
     known : array (m, k, n), optional
         Solutions to keep away from (nan rows are ignored): the residual is deflated, multiplied by
         ``prod (1 + 1/|v - known|²)``, so that the iteration cannot converge to them again.
+    patience, damped_steps : int
+        After ``patience`` refused Newton steps a row takes ``damped_steps`` damped ones.
 
     Examples
     --------
@@ -97,7 +101,7 @@ def newton(
         active = np.isfinite(norm)
         status[~active] = Status.OUT_OF_RANGE
         best_v, best_norm = v.copy(), np.where(active, norm, np.inf)
-        damped = np.zeros(m, dtype=np.int64)
+        damped, refusals = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
         for _ in range(max_iterations):
             rows = np.flatnonzero(active)
             if not rows.size:
@@ -129,11 +133,14 @@ def newton(
             damped[taken] = np.maximum(damped[taken] - 1, 0)
             refused = rows[~accept & ~finished]
             radius[refused] = 0.25 * np.minimum(radius[refused], size[~accept & ~finished])
-            # Newton cannot descend from here: walk a few damped steps, once or twice, then try again
-            lost = refused[radius[refused] < 1e-7 * (1.0 + np.abs(v[refused]).max(axis=1, initial=0.0))]
-            again = lost[iterations[lost] < max_iterations - 12]
-            damped[again], radius[again] = 8, max_step
-            gone = np.setdiff1d(lost, again, assume_unique=True)
+            # Newton cannot descend from here: walk a few damped steps, then try again
+            refusals[taken] = 0
+            refusals[refused] += 1
+            lost = refused[refusals[refused] >= patience]
+            again = lost[iterations[lost] < max_iterations - 2 * damped_steps]
+            damped[again], radius[again], refusals[again] = damped_steps, max_step, 0
+            gone = lost[iterations[lost] >= max_iterations - 2 * damped_steps]
+            gone = gone[radius[gone] < 1e-7 * (1.0 + np.abs(v[gone]).max(axis=1, initial=0.0))]
             status[gone], active[gone] = Status.STALLED, False
             done = rows[(finished & ~accept) | (norm[rows] <= floor)]
             status[done], active[done] = Status.CONVERGED, False

@@ -99,6 +99,7 @@ class Explicit:
     order_parameters: Mapping[str, Array]
     free_energy: Array
     at_eigenvalue: Array
+    stable_under_iteration: bool = True
 
 
 class System(ABC):
@@ -115,7 +116,15 @@ class System(ABC):
     names: ClassVar[tuple[str, ...]]
     """Names of the coordinates, such as ("ln R", "ln(Q-R²)", "ln z")."""
 
-    zero_temperature: ClassVar[bool] = True
+    orientation: ClassVar[int] = 0
+    """Sign of det(jacobian) at solutions where the damped iteration is stable (+1 or -1).
+
+    The signs of all solutions of one point, explicit ones included, then sum to one stable solution; the
+    search uses that to notice a solution that it missed. 0 switches the check off.
+    """
+
+    lowest: ClassVar[float] = -200.0
+    """A branch is said to vanish where a coordinate falls below this."""
 
     @abstractmethod
     def evaluate(self, points: Points, v: Array) -> tuple[Array, Array]:
@@ -132,6 +141,10 @@ class System(ABC):
     @abstractmethod
     def starts(self, points: Points) -> Array:
         """Starting coordinates (S, K, n), rich enough that Newton from them finds every branch."""
+
+    def grid(self, points: Points) -> Array:
+        """A dense net of starts (S, K, n) for points where ``starts`` missed a solution."""
+        return self.starts(points)
 
     @abstractmethod
     def at_eigenvalue(self, points: Points, v: Array) -> Array:

@@ -1,0 +1,270 @@
+"""The saddle point shared by soft selection, hard selection and the Hebb rule: one system, another envelope.
+
+Unknowns are logarithms, so that R > 0, Q > R² and z > 0 always hold and tiny solutions keep their accuracy:
+``v = (ln R, ln(Q - R²), ln z)``, and ``ln Q_hat`` for hard selection. With ``a = m_V + sd x``,
+
+    m_V = g R V - g Q/2 - eta - kappa,   sd = g sqrt(Q/gamma),   b = g² z/gamma      (g: the learner's gamma)
+    kappa = g / (2 (g Q_hat + 1)) for hard selection, else 0
+
+and ``G_V = <L(m_V + sd x; b)>`` the free energy is
+
+    f = (R² - Q)/(2z) + Q/2 - alpha sum_V p_V G_V  [+ ln(g Q_hat + 1)/2 - kappa Q_hat]
+
+Its stationarity, written in relative form, is the residual:
+
+    r_R = ln R        - ln( z alpha g p_1 <L_a>_{V=1} )
+    r_T = ln(Q - R²)  - ln( z² alpha (g²/gamma) sum_V p_V <2 L_b> )
+    r_z = 1 - z [ 1 + alpha g sum_V p_V ( <L_a> - <x L_a>/sqrt(gamma Q) ) ]
+    r_s = ln Q_hat    - ln( alpha sum_V p_V <L_a> )
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from outlearn.numerics.gaussian import legendre_rule
+from outlearn.theory.selection_averages import EXACT_SOFT, HARD, HEBB, averages
+from outlearn.theory.system import Explicit, Points, System
+
+__all__ = ["HardSystem", "SelectionSystem"]
+
+Array = NDArray[np.float64]
+
+_ORDER = 16
+_THREADS = 2
+_TINY = 1e-290
+# overlap, length and response of solutions that neither an oracle nor a collapse resembles
+_GUESSES = (
+    (0.02, 0.9, 0.5),
+    (0.02, 0.4, 1.2),
+    (0.3, 0.8, 0.4),
+    (0.6, 0.8, 0.35),
+    (0.9, 0.9, 0.15),
+    (0.3, 0.003, 1.05),
+    (0.03, 0.03, 1.15),
+    (0.005, 0.15, 1.2),
+)
+
+
+@njit(cache=True, nogil=True)
+def _rows(rule, rate, alpha, eta, gamma, gt, eta_t, v, nodes, weights, pieces, fully, res, jac, f, at):  # type: ignore[no-untyped-def]
+    """Residual, Jacobian, free energy and stability of every row (see the module's formulas)."""
+    hard = rule == HARD
+    n = 4 if hard else 3
+    g = np.empty((2, 11))
+    share = np.empty(2)
+    dm, dsd, db = np.empty((2, 4)), np.empty(4), np.empty(4)
+    for row in range(v.shape[0]):
+        R, T, z = math.exp(v[row, 0]), math.exp(v[row, 1]), math.exp(v[row, 2])
+        Q = R * R + T
+        gm, sd, b = gt[row], gt[row] * math.sqrt(Q / gamma[row]), gt[row] ** 2 * z / gamma[row]
+        Q_hat = math.exp(v[row, 3]) if hard else 0.0
+        kappa = 0.5 * gm / (gm * Q_hat + 1.0) if hard else 0.0
+        everything = eta_t[row] == -math.inf
+        doubt = 0.0 if everything or rule == HEBB else eta_t[row]
+        share[1] = 1.0 / (1.0 + math.exp(eta[row]))
+        share[0] = 1.0 / (1.0 + math.exp(-eta[row]))
+        bad = not (Q < 1e200 and sd > 0.0 and z < 1e200 and z > 1e-200)
+        for V in range(2):
+            if share[V] > 0.0 and not bad:
+                m = gm * R * V - 0.5 * gm * Q - doubt - kappa
+                averages(rule, m, sd, b, rate, everything, pieces, fully, nodes, weights, g[V])
+            else:
+                g[V] = 0.0
+        level = share[0] * g[0, 1] + share[1] * g[1, 1]
+        square = share[0] * g[0, 3] + share[1] * g[1, 3]
+        spread = (share[0] * g[0, 4] + share[1] * g[1, 4]) * gm / gamma[row]
+        if bad or not (level > _TINY and square > _TINY and g[1, 1] > _TINY and share[1] > _TINY):
+            res[row] = np.nan
+            jac[row] = np.nan
+            f[row] = np.nan
+            at[row] = np.nan
+            continue
+        value = share[0] * g[0, 0] + share[1] * g[1, 0]
+        f[row] = -0.5 * T / z + 0.5 * Q - alpha[row] * value
+        if hard:
+            f[row] += 0.5 * math.log1p(gm * Q_hat) - kappa * Q_hat
+        at[row] = alpha[row] * b * b * (share[0] * g[0, 10] + share[1] * g[1, 10])
+
+        pull = alpha[row] * gm
+        bracket = 1.0 + pull * (level - spread)
+        res[row, 0] = v[row, 0] - v[row, 2] - math.log(pull * share[1] * g[1, 1])
+        res[row, 1] = v[row, 1] - 2.0 * v[row, 2] - math.log(2.0 * pull * gm / gamma[row] * square)
+        res[row, 2] = 1.0 - z * bracket
+        if hard:
+            res[row, 3] = v[row, 3] - math.log(alpha[row] * level)
+
+        # derivatives of m_V, sd, b along the coordinates
+        dQ0, dQ1 = 2.0 * R * R, T
+        for V in range(2):
+            dm[V, 0] = gm * R * V - 0.5 * gm * dQ0
+            dm[V, 1] = -0.5 * gm * dQ1
+            dm[V, 2] = 0.0
+            dm[V, 3] = kappa * gm * Q_hat / (gm * Q_hat + 1.0)
+        dsd[0], dsd[1], dsd[2], dsd[3] = 0.5 * sd * dQ0 / Q, 0.5 * sd * dQ1 / Q, 0.0, 0.0
+        db[0], db[1], db[2], db[3] = 0.0, 0.0, b, 0.0
+        for i in range(n):
+            d_level = d_square = d_spread = d_signal = 0.0
+            for V in range(2):
+                d1 = g[V, 4] * dm[V, i] + g[V, 5] * dsd[i] + g[V, 7] * db[i]
+                d3 = g[V, 7] * dm[V, i] + g[V, 8] * dsd[i] + g[V, 9] * db[i]
+                d4 = (g[V, 5] * dm[V, i] + (g[V, 6] - g[V, 4]) * dsd[i] + g[V, 8] * db[i]) / sd
+                d_level += share[V] * d1
+                d_square += share[V] * d3
+                d_spread += share[V] * d4 * gm / gamma[row]
+                d_signal = d1  # V = 1 is last
+            jac[row, 0, i] = (i == 0) - (i == 2) - d_signal / g[1, 1]
+            jac[row, 1, i] = (i == 1) - 2.0 * (i == 2) - d_square / square
+            jac[row, 2, i] = -z * ((i == 2) * bracket + pull * (d_level - d_spread))
+            if hard:
+                jac[row, 3, i] = (i == 3) - d_level / level
+
+
+class SelectionSystem(System):
+    """The equations of this module's docstring for one envelope."""
+
+    names: ClassVar[tuple[str, ...]] = ("ln R", "ln(Q-R²)", "ln z")
+    rule: ClassVar[int] = EXACT_SOFT
+    rate: ClassVar[float] = 0.5
+    orientation: ClassVar[int] = -1
+
+    def _run(
+        self, points: Points, v: Array, *, pieces: int = 1, fully: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        k, n = v.shape
+        out = np.empty((k, n)), np.empty((k, n, n)), np.empty(k), np.empty(k)
+        nodes, weights = legendre_rule(_ORDER)
+
+        def work(part: slice) -> None:
+            fixed = (points.alpha, points.eta, points.gamma, points.gamma_tilde, points.eta_tilde)
+            _rows(
+                self.rule,
+                self.rate,
+                *(x[part] for x in fixed),
+                v[part],
+                nodes,
+                weights,
+                pieces,
+                fully,
+                *(x[part] for x in out),
+            )
+
+        if k < 64:
+            work(slice(0, k))
+        else:  # the kernel releases the interpreter, so plain threads share the rows
+            size = max(32, math.ceil(k / (4 * _THREADS)))
+            with ThreadPoolExecutor(_THREADS) as pool:
+                list(pool.map(work, [slice(i, min(i + size, k)) for i in range(0, k, size)]))
+        return out
+
+    def evaluate(self, points: Points, v: Array) -> tuple[Array, Array]:
+        """Residual and exact Jacobian (the Hessian's boundary terms included)."""
+        residual, jacobian, _, _ = self._run(points, v)
+        return residual, jacobian
+
+    def free_energy(self, points: Points, v: Array) -> Array:
+        """f(R, Q, z) of the module's docstring."""
+        return self._run(points, v, fully=True)[2]
+
+    def at_eigenvalue(self, points: Points, v: Array) -> Array:
+        """alpha b² <(L_aa)²>: the solution is stable iff it is below 1; infinite where the prox jumps."""
+        return self._run(points, v, fully=True)[3]
+
+    def quadrature_error(self, points: Points, v: Array) -> Array:
+        """Move of (R, Q) by one Newton step with every panel halved, and the error of f with it."""
+        residual, jacobian, _, _ = self._run(points, v)
+        fine, _, _, _ = self._run(points, v, pieces=2)
+        with np.errstate(all="ignore"):
+            step = np.full_like(v, np.nan)
+            for k in range(len(v)):
+                try:
+                    step[k] = np.linalg.solve(jacobian[k], fine[k] - residual[k])
+                except np.linalg.LinAlgError:
+                    continue
+            R, T = np.exp(v[:, 0]), np.exp(v[:, 1])
+            change_R = np.abs(R * step[:, 0])
+            return np.maximum(change_R, np.abs(2.0 * R * R * step[:, 0] + T * step[:, 1]))
+
+    def order_parameters(self, points: Points, v: Array) -> dict[str, Array]:
+        """R, Q = q and z."""
+        with np.errstate(over="ignore"):
+            R, T, z = np.exp(v[:, 0]), np.exp(v[:, 1]), np.exp(v[:, 2])
+        return {"R": R, "Q": R * R + T, "q": R * R + T, "z": z}
+
+    def starts(self, points: Points) -> Array:
+        """An oracle that knows the informative examples, the Hebb rule, collapsed and glassy guesses."""
+        gt, gamma, alpha = points.gamma_tilde, points.gamma, points.alpha
+        prior = expit(-points.eta_tilde)
+        guesses = []
+        # no doubt at all: the informative examples weigh 1, all weigh 1, all weigh what the prior says
+        for used, weight in ((alpha * points.p1, 1.0), (alpha, 1.0), (alpha, prior)):
+            z = 1.0 / (1.0 + used * gt * weight)
+            signal = np.minimum(used, alpha * points.p1)
+            guesses.append(
+                (z * gt * signal * weight, used * (z * gt * weight) ** 2 / gamma, z, used * weight)
+            )
+        shrink = 1.0 / (1.0 + gt * alpha * points.p1)
+        scale = np.minimum(1.0, gamma / gt)
+        for cosine, Q, z in _GUESSES:
+            Q_k = Q * np.ones_like(alpha)
+            T = Q_k * (1.0 - cosine**2)
+            # Q - R² = z² (g²/gamma) Q_hat ties the number of selected examples to the other three
+            z_k = np.clip(z * scale, shrink, None)
+            guesses.append(
+                (cosine * np.sqrt(Q_k), T, z_k, np.minimum(T * gamma / (z_k * gt) ** 2, 0.9 * alpha))
+            )
+        with np.errstate(divide="ignore"):
+            rows = [np.stack([np.log(np.maximum(x, 1e-250)) for x in g], axis=1) for g in guesses]
+        return np.stack(rows)[:, :, : len(self.names)]
+
+    def grid(self, points: Points) -> Array:
+        """A net over overlap, length and response."""
+        alpha, gt, gamma = points.alpha, points.gamma_tilde, points.gamma
+        rows = []
+        one = np.ones_like(alpha)
+        for cosine in (1e-6, 1e-3, 0.03, 0.2, 0.5, 0.8, 0.95, 0.995):
+            for Q in (1e-12, 1e-6, 1e-3, 0.03, 0.2, 0.6, 1.0, 1.6):
+                for z in (1e-4, 1e-2, 0.1, 0.4, 0.8, 1.2):
+                    T = Q * (1.0 - cosine**2)
+                    Q_hat = np.clip(T * gamma / (z * gt) ** 2, 1e-12 * alpha, 0.9 * alpha)
+                    row = (np.log(cosine * np.sqrt(Q)) * one, np.log(T) * one, np.log(z) * one, np.log(Q_hat))
+                    rows.append(np.stack(row, axis=1))
+        return np.stack(rows)[:, :, : len(self.names)]
+
+
+class HardSystem(SelectionSystem):
+    """``L(a; b) = max(0, a + b/2)`` with the penalty kappa of the selected number, a fourth unknown."""
+
+    names: ClassVar[tuple[str, ...]] = ("ln R", "ln(Q-R²)", "ln z", "ln Q_hat")
+    rule: ClassVar[int] = HARD
+    lowest: ClassVar[float] = -60.0
+
+    def order_parameters(self, points: Points, v: Array) -> dict[str, Array]:
+        """R, Q = q, z and Q_hat."""
+        with np.errstate(over="ignore"):
+            return super().order_parameters(points, v) | {"Q_hat": np.exp(v[:, 3])}
+
+    def onset(self, points: Points) -> Array:
+        """The eta above which selecting nothing is self-consistent: -g/2 + rate g²/gamma."""
+        return -0.5 * points.gamma_tilde + self.rate * points.gamma_tilde**2 / points.gamma
+
+    def explicit(self, points: Points) -> tuple[Explicit, ...]:
+        """R = Q = Q_hat = 0, z = 1 and f = 0, above the onset."""
+        zero = np.zeros(len(points))
+        return (
+            Explicit(
+                branch="trivial",
+                exists=points.eta_tilde > self.onset(points),
+                order_parameters={"R": zero, "Q": zero, "q": zero, "z": zero + 1.0, "Q_hat": zero},
+                free_energy=zero,
+                at_eigenvalue=zero,
+            ),
+        )
