@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 from outlearn.exceptions import DataError, ParameterError
-from outlearn.inference.acceleration import SCHEMES
 from outlearn.inference.hard import hard_em
 from outlearn.inference.hebb import hebb
 from outlearn.inference.results import FitStatus
@@ -115,11 +114,11 @@ class _like:
         self.__dict__.update(values)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("em", [soft_em, hard_em])
 @pytest.mark.parametrize("learn", [(), ("contamination", "noise_variance"), EVERYTHING])
 @pytest.mark.parametrize("eta", [0.0, 2.5])
-def test_energy_never_rises(scheme, em, learn, eta):
+def test_energy_never_rises(accelerate, em, learn, eta):
     data = sample(Ensemble(eta=eta, gamma=6.0), 40, 800, rng=3)
     for start in ("random", "spectral"):
         fit = em(
@@ -128,7 +127,7 @@ def test_energy_never_rises(scheme, em, learn, eta):
             contamination=0.6,
             noise_variance=0.2,
             learn=learn,
-            accelerate=scheme,
+            accelerate=accelerate,
             start=start,
             n_init=1,
             rng=4,
@@ -139,12 +138,11 @@ def test_energy_never_rises(scheme, em, learn, eta):
         assert fit.energy <= fit.energies[-1] + slack
 
 
-@pytest.mark.parametrize("scheme", ["squarem", "anderson"])
-def test_accelerated_and_plain_reach_the_same_point(scheme):
+def test_accelerated_and_plain_reach_the_same_point():
     data = sample(Ensemble(eta=1.0, gamma=10.0), 50, 1000, rng=0)
     options = {"contamination": 0.73, "noise_variance": 0.1, "start": "hebb", "tol": 1e-10}
     plain = soft_em(data.X, data.y, accelerate=False, **options)
-    fast = soft_em(data.X, data.y, accelerate=scheme, **options)
+    fast = soft_em(data.X, data.y, accelerate=True, **options)
     assert fast.n_reads < plain.n_reads
     np.testing.assert_allclose(fast.center, plain.center, rtol=1e-6, atol=1e-8)
 
@@ -275,8 +273,8 @@ def test_every_start_is_reported():
 
 def test_max_iter_is_said():
     data, belief = problem()
-    for scheme in SCHEMES:
-        fit = soft_em(data.X, data.y, **belief, max_iter=2, tol=1e-12, accelerate=scheme, rng=0)
+    for accelerate in (False, True):
+        fit = soft_em(data.X, data.y, **belief, max_iter=2, tol=1e-12, accelerate=accelerate, rng=0)
         assert fit.status is FitStatus.MAX_ITER
         assert fit.n_iter == 2
         assert fit.residual > 1e-12
@@ -298,7 +296,6 @@ def test_max_iter_is_said():
         ({"n_init": -1}, "n_init"),
         ({"max_iter": 0}, "max_iter"),
         ({"tol": 0.0}, "tol"),
-        ({"accelerate": "fast"}, "accelerate"),
         ({"n_threads": 0}, "n_threads"),
     ],
 )

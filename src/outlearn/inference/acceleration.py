@@ -1,7 +1,7 @@
-"""Ways down the energy: plain EM, and extrapolations that are kept only where the energy did not rise.
+"""Ways down the energy: plain EM, and extrapolation that is kept only where the energy did not rise.
 
-Each is a generator: it yields the state it wants read and is sent the Step that the read gave. So any
-number of climbs, whatever their scheme, share the reads of the data (see ``descend``).
+Each way is a generator: it yields the state it wants read and is sent the Step that the read gave. So any
+number of climbs share the reads of the data (see ``descend``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from outlearn.inference.selection import Selection, State, Step
 
-__all__ = ["SCHEMES", "Climb", "anderson", "descend", "plain", "squarem"]
+__all__ = ["Climb", "Path", "descend", "plain", "squarem"]
 
 Array = NDArray[np.float64]
 Path = Generator[State, Step, None]
@@ -58,9 +58,9 @@ def residual(step: Step) -> float:
     )
 
 
-def descend(problem: Selection, climbs: Sequence[Climb], scheme: str) -> None:
+def descend(problem: Selection, climbs: Sequence[Climb], scheme: Callable[[Climb], Path]) -> None:
     """Run all climbs to their end; every round reads the data once for all that are still on their way."""
-    paths = [(climb, SCHEMES[scheme](climb)) for climb in climbs]
+    paths = [(climb, scheme(climb)) for climb in climbs]
     waiting = [(climb, path, next(path)) for climb, path in paths]
     while waiting:
         steps = problem.read([state for _, _, state in waiting])
@@ -105,35 +105,6 @@ def squarem(climb: Climb) -> Path:
             if climb.n_iter >= climb.max_iter:
                 return
         step = yield step.next
-
-
-def anderson(climb: Climb, depth: int = 5) -> Path:
-    """Anderson mixing of the last ``depth`` steps; where the energy rose, back to the last EM step."""
-    step = yield climb.start
-    points: list[Array] = []
-    images: list[Array] = []
-    while not climb.accept(step):
-        points.append(_pack(step.state))
-        images.append(_pack(step.next))
-        del points[: -depth - 1], images[: -depth - 1]
-        if len(points) > 1 and math.isfinite(step.state.eta):
-            root = np.sqrt(_metric(step.state))
-            gaps = np.array([(g - x) * root for x, g in zip(points, images, strict=True)])
-            turns = np.diff(gaps, axis=0).T
-            mix = np.linalg.lstsq(turns, gaps[-1], rcond=1e-10)[0]
-            guess = images[-1] - mix @ np.diff(np.array(images), axis=0)
-            trial = yield _unpack(guess, step.state)
-            if trial.energy <= step.energy + step.rounding:
-                step = trial
-                continue
-            if climb.n_iter >= climb.max_iter:
-                return
-            points.clear()
-            images.clear()
-        step = yield step.next
-
-
-SCHEMES: dict[str, Callable[[Climb], Path]] = {"plain": plain, "squarem": squarem, "anderson": anderson}
 
 
 def _pack(state: State) -> Array:

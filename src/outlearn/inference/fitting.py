@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outlearn.exceptions import DataError, ParameterError
-from outlearn.inference.acceleration import SCHEMES, Climb, descend
+from outlearn.inference.acceleration import Climb, descend, plain, squarem
 from outlearn.inference.results import FitResult, FitStatus, StartOutcome
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Beliefs, Selection
@@ -42,14 +42,13 @@ def fit(
     n_init: int,
     max_iter: int,
     tol: float,
-    accelerate: bool | str,
+    accelerate: bool,
     sample_weight: ArrayLike | None,
     rng: np.random.Generator | int | None,
     n_threads: int,
     trace: bool,
 ) -> FitResult:
     """Fit one centre from several starts; see ``soft_em`` for the parameters."""
-    scheme = _scheme(accelerate)
     n_init = _count("n_init", n_init, 0)
     max_iter = _count("max_iter", max_iter, 1)
     if isinstance(tol, bool | str) or not 0.0 < float(tol) < 1.0:
@@ -62,7 +61,7 @@ def fit(
         Climb(name, problem.state(center, beliefs), tol=_reachable(tol, reads), max_iter=max_iter)
         for name, center in centers
     ]
-    descend(problem, climbs, scheme)
+    descend(problem, climbs, squarem if accelerate else plain)
     return _report(problem, climbs, trace)
 
 
@@ -106,15 +105,14 @@ def _outcome(problem: Selection, climb: Climb, best: Climb) -> StartOutcome:
 
 def _status(problem: Selection, climb: Climb) -> FitStatus:
     assert climb.last is not None
-    # less than half an example kept, in units of the average sample weight
-    if climb.last.total_weight < 0.5 * problem.n_examples / problem.reads.shape[0]:
-        return FitStatus.ALL_REJECTED
     end = climb.last.next
-    # the centre lies far below the noise of a mean over the examples kept
-    noise = problem.n_features * end.noise_variance / climb.last.total_weight
-    if float(end.center @ end.center) < 1e-6 * noise:
-        return FitStatus.COLLAPSED
-    return FitStatus.CONVERGED if climb.converged else FitStatus.MAX_ITER
+    return FitStatus.of(
+        converged=climb.converged,
+        kept=climb.last.total_weight * problem.reads.shape[0] / problem.n_examples,
+        square=float(end.center @ end.center),
+        n_features=problem.n_features,
+        noise_variance=end.noise_variance,
+    )
 
 
 def _contamination(eta: float) -> float:
@@ -124,14 +122,6 @@ def _contamination(eta: float) -> float:
 def _reachable(tol: float, reads: Reads) -> float:
     """The tolerance asked for, or what rounding in the products with the data allows."""
     return max(float(tol), 16 * float(np.finfo(getattr(reads, "dtype", np.float64)).eps))
-
-
-def _scheme(accelerate: bool | str) -> str:
-    if isinstance(accelerate, str):
-        if accelerate not in SCHEMES:
-            raise ParameterError("accelerate", accelerate, f"True, False, {', '.join(map(repr, SCHEMES))}")
-        return accelerate
-    return "squarem" if accelerate else "plain"
 
 
 def _count(name: str, value: Any, least: int) -> int:

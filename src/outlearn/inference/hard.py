@@ -26,7 +26,7 @@ def hard_em(
     n_init: int = 6,
     max_iter: int = 1000,
     tol: float = 1e-6,
-    accelerate: bool | str = True,
+    accelerate: bool = False,
     sample_weight: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     n_threads: int = 1,
@@ -39,7 +39,8 @@ def hard_em(
     that variance. Hard selection has many fixed points: the lowest energy over the starts is returned
     (``"auto"`` adds the soft solution to them), and rejecting every example is reported as a status.
 
-    Parameters are those of :func:`~outlearn.inference.soft.soft_em`.
+    Parameters are those of :func:`~outlearn.inference.soft.soft_em`; ``accelerate`` is off because plain EM
+    ends on an exact fixed point after a few steps.
 
     >>> from outlearn.model import Ensemble, sample
     >>> data = sample(Ensemble(eta=0.0, gamma=10.0), 50, 500, rng=0)

@@ -118,25 +118,26 @@ def _gate_rows(
 ) -> Any:
     """Gate ``n`` products with the direction; leave in ``h`` what multiplies each row in the sum."""
     total, loss, signed = 0.0, 0.0, 0.0
+    # Slices of known bounds, so that the loops vectorise.
+    sign, count, weight = signs[first : first + n], counts[first : first + n], out[first : first + n]
     if hard:
         for i in range(n):
-            a = scale * signs[first + i] * h[i] + offset
+            a = scale * sign[i] * h[i] + offset
             w = 1.0 if a > 0.0 else 0.0
-            out[first + i] = w
-            total += counts[first + i] * w
-            loss += counts[first + i] * max(a, 0.0)
-            h[i] = counts[first + i] * signs[first + i] * w
-            signed += h[i]
+            weight[i] = w
+            total += count[i] * w
+            loss += count[i] * max(a, 0.0)
     else:
         for i in range(n):
-            a = scale * signs[first + i] * h[i] + offset
+            a = scale * sign[i] * h[i] + offset
             e = _exp_minus(abs(a))
             w = (1.0 if a >= 0.0 else e) / (1.0 + e)
-            out[first + i] = w
-            total += counts[first + i] * w
-            loss += counts[first + i] * (max(a, 0.0) + _log1p_unit(e))
-            h[i] = counts[first + i] * signs[first + i] * w
-            signed += h[i]
+            weight[i] = w
+            total += count[i] * w
+            loss += count[i] * (max(a, 0.0) + _log1p_unit(e))
+    for i in range(n):
+        h[i] = count[i] * sign[i] * weight[i]
+        signed += h[i]
     return total, loss, signed
 
 

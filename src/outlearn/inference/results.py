@@ -25,6 +25,18 @@ class FitStatus(Enum):
         """Whether the centre is a fixed point worth using."""
         return self is FitStatus.CONVERGED
 
+    @classmethod
+    def of(
+        cls, *, converged: bool, kept: float, square: float, n_features: int, noise_variance: float
+    ) -> FitStatus:
+        """Judge an end: ``kept`` examples count as informative, the centre has squared norm ``square``."""
+        if kept < 0.5:  # less than half an example
+            return cls.ALL_REJECTED
+        # the centre lies far below the noise of a mean over the examples kept
+        if square < 1e-6 * n_features * noise_variance / kept:
+            return cls.COLLAPSED
+        return cls.CONVERGED if converged else cls.MAX_ITER
+
     def __str__(self) -> str:
         return self.value
 

@@ -76,7 +76,7 @@ class Rows:
     [[-2.0, -2.0]]
     """
 
-    __slots__ = ("X", "_norms", "center", "n_reads", "n_threads", "sample_weight", "signs")
+    __slots__ = ("X", "_norms", "_ones", "center", "n_reads", "n_threads", "sample_weight", "signs")
 
     X: Any
     signs: Array | None
@@ -85,6 +85,7 @@ class Rows:
     n_threads: int
     n_reads: int
     _norms: Array
+    _ones: Array
 
     @classmethod
     def of(
@@ -114,6 +115,7 @@ class Rows:
             if self.center.shape != (n,) or not np.isfinite(self.center).all():
                 raise DataError(f"center must be {n} finite numbers, one per column of X")
         self.n_reads = 0
+        self._ones = np.ones(p if self.signs is None or self.sample_weight is None else 0)
         self._norms = self._square_norms()
         bad = np.flatnonzero(~np.isfinite(self._norms))
         if bad.size:
@@ -177,7 +179,7 @@ class Rows:
         One direction runs in a compiled pass, several in matrix products on blocks of rows.
         """
         p = self.shape[0]
-        counts = np.ones(p) if self.sample_weight is None else self.sample_weight
+        counts = self._ones if self.sample_weight is None else self.sample_weight
         if len(D) == 1:
             weights = np.empty(p) if out is None else out[:, 0]
             return self._select_one(D[0], float(scale[0]), float(offset[0]), hard, counts, weights)
@@ -233,9 +235,9 @@ class Rows:
     def _select_one(
         self, direction: Array, scale: float, offset: float, hard: bool, counts: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        p, n = self.shape
+        n = self.shape[1]
         shift = 0.0 if self.center is None else float(direction @ self.center)
-        signs = np.ones(p) if self.signs is None else self.signs
+        signs = self._ones if self.signs is None else self.signs
         wide = n * self.dtype.itemsize
         data: tuple[Any, ...]
         fitting = min(_MOST_ROWS, _CACHE_BYTES // wide)

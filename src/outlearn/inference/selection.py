@@ -20,13 +20,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.kernels import gate
 from outlearn.inference.rows import Reads, Rows
 
-__all__ = ["LEARNABLE", "Beliefs", "Selection", "State", "Step"]
+__all__ = [
+    "LEARNABLE",
+    "Beliefs",
+    "Selection",
+    "State",
+    "Step",
+    "gate_offset",
+    "posterior_spread",
+    "prior_energy",
+]
 
 Array = NDArray[np.float64]
 LEARNABLE = ("contamination", "noise_variance", "center_variance")
@@ -112,7 +122,7 @@ class Selection:
         """Begin at ``center``; its spread is what the expected number of inliers would leave."""
         s2, tau2 = beliefs.noise_variance, beliefs.center_variance
         kept = (1.0 - beliefs.contamination) * self.n_examples
-        spread = 1.0 / (1.0 / tau2 + kept / s2) if self.uncertain else 0.0
+        spread = posterior_spread(kept, s2, tau2) if self.uncertain else 0.0
         return State(np.asarray(center, dtype=np.float64), spread, beliefs.eta, s2, tau2)
 
     def read(self, states: Sequence[State]) -> list[Step]:
@@ -176,7 +186,7 @@ class Selection:
     def _posterior(self, state: State, total_sum: Array, total: float) -> State:
         s2, tau2 = state.noise_variance, state.center_variance
         center = total_sum / (total + s2 / tau2)
-        spread = 1.0 / (1.0 / tau2 + total / s2) if self.uncertain else 0.0
+        spread = posterior_spread(total, s2, tau2) if self.uncertain else 0.0
         return State(center, spread, state.eta, s2, tau2)
 
     def _maximise(self, best: State, total_sum: Array, total: float) -> State:
@@ -199,17 +209,36 @@ class Selection:
         return p * math.log(2.0) + 0.5 * p * n * math.log(2.0 * math.pi * s2) + 0.5 * self.square_sum / s2
 
     def _prior(self, state: State) -> float:
-        n, tau2 = self.n_features, state.center_variance
         square = float(state.center @ state.center)
-        if self.uncertain:
-            spread = state.spread
-            return 0.5 * n * ((square / n + spread) / tau2 - 1.0 - math.log(spread / tau2))
-        return 0.5 * n * math.log(2.0 * math.pi * n * tau2) + 0.5 * square / tau2
+        return prior_energy(square, self.n_features, state.spread, state.center_variance)
+
+
+# The formulas that compiled code shares.
+
+
+@register_jitable
+def prior_energy(square: float, n: int, spread: float, tau2: float) -> float:
+    """-ln N(J; 0, N tau2 I) of a point with |c|^2 = square, or KL(q || N(0, tau2 I)) where spread > 0."""
+    if spread > 0.0:
+        return 0.5 * n * ((square / n + spread) / tau2 - 1.0 - math.log(spread / tau2))
+    return 0.5 * n * math.log(2.0 * math.pi * n * tau2) + 0.5 * square / tau2
+
+
+@register_jitable
+def gate_offset(square: float, n: int, spread: float, s2: float, eta: float) -> float:
+    """What is added to z.c/s2 before the gate: -(|c|^2 + N spread)/(2 s2) - eta."""
+    return -0.5 * (square + n * spread) / s2 - eta
+
+
+@register_jitable
+def posterior_spread(total: float, s2: float, tau2: float) -> float:
+    """Variance of a coordinate of the centre once ``total`` examples are believed."""
+    return 1.0 / (1.0 / tau2 + total / s2)
 
 
 def _offset(state: State, n_features: int) -> float:
-    size = float(state.center @ state.center) + n_features * state.spread
-    return -0.5 * size / state.noise_variance - state.eta
+    square = float(state.center @ state.center)
+    return gate_offset(square, n_features, state.spread, state.noise_variance, state.eta)
 
 
 def _select(

@@ -26,7 +26,7 @@ def soft_em(
     n_init: int = 6,
     max_iter: int = 1000,
     tol: float = 1e-6,
-    accelerate: bool | str = True,
+    accelerate: bool = True,
     sample_weight: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     n_threads: int = 1,
@@ -59,7 +59,7 @@ def soft_em(
         Passes per start.
     tol : float
         Largest |F(c) - c|/|c| that counts as converged (floored at rounding).
-    accelerate : bool or str
+    accelerate : bool
         Extrapolate where the energy does not rise by it; False for plain EM. It may change the basin reached.
     sample_weight : array, optional
         Multiplicity of each example.

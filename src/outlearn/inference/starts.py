@@ -92,14 +92,14 @@ def _spectral(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) ->
 @named_start("soft")
 def _soft(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Array:
     """The centre that the soft selection finds from the Hebb and spectral starts."""
-    from outlearn.inference.acceleration import Climb, descend
+    from outlearn.inference.acceleration import Climb, descend, squarem
 
     soft = Selection(problem.reads, hard=False)
     climbs = [
         Climb(name, soft.state(STARTS[name](soft, beliefs, rng), beliefs), tol=1e-4, max_iter=200)
         for name in ("hebb", "spectral")
     ]
-    descend(soft, climbs, "squarem")
+    descend(soft, climbs, squarem)
     ends = [climb.last for climb in climbs if climb.last is not None]
     return min(ends, key=lambda step: step.energy).next.center
 
