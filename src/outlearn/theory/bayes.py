@@ -417,7 +417,8 @@ class BayesSystem(System):
     """Eq. B1 as a system of one unknown, t = logit q; R = Q = q."""
 
     names: ClassVar[tuple[str, ...]] = ("logit q",)
-    zero_temperature: ClassVar[bool] = False
+    orientation: ClassVar[int] = 1
+    lowest: ClassVar[float] = -690.0
 
     @staticmethod
     def _run(points: Points, v: NDArray[np.float64]) -> NDArray[np.float64]:
