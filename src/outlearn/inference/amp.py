@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.messages import AmpStatus, AmpStep, Model, Passing
-from outlearn.inference.prior import CenterPrior, SelectionPrior
+from outlearn.inference.prior import CenterPrior, SelectionPrior, is_number, learnable, selection_prior
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Beliefs, Selection
 from outlearn.inference.starts import STARTS
@@ -25,7 +25,6 @@ __all__ = ["AmpResult", "AmpStatus", "AmpStep", "amp"]
 
 Array = NDArray[np.float64]
 
-LEARNABLE = ("contamination", "label_noise", "noise_variance", "center_variance")
 _GUESSES = (0.5, 0.8, 0.95)  # contaminations tried where it is to be learned: the evidence chooses
 _FIRST_STEPS = 20  # steps after which only the start of lowest energy goes on
 
@@ -182,7 +181,7 @@ def amp(
     """
     rows = _rows(X, y, sample_weight, n_threads)
     reads_before = rows.n_reads
-    prior = _selection(selection, contamination, label_noise)
+    prior = selection_prior(selection, contamination, label_noise)
     model = Model(
         prior,
         _positive("noise_variance", noise_variance),
@@ -191,11 +190,13 @@ def amp(
             1.0 / rows.shape[1] if center_variance is None else _positive("center_variance", center_variance),
             center_prior,
         ),
-        _learnable(learn, prior, center_prior),
+        learnable(learn, prior),
     )
-    if damping != "adaptive" and not (_is_number(damping) and 0.0 <= damping < 1.0):
+    if "center_variance" in model.learn and center_prior == "sphere":
+        raise ParameterError("learn", "center_variance", "a Gaussian prior: a sphere's radius is given")
+    if damping != "adaptive" and not (is_number(damping) and 0.0 <= damping < 1.0):
         raise ParameterError("damping", damping, "'adaptive' or a number in [0, 1)")
-    if not _is_number(tol) or not tol > 0.0:
+    if not is_number(tol) or not tol > 0.0:
         raise ParameterError("tol", tol, "a number > 0")
     if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
         raise ParameterError("max_iter", max_iter, "a whole number >= 1")
@@ -297,37 +298,7 @@ def _rows(X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, n_thread
     return Rows.of(X, signs=y, sample_weight=sample_weight, n_threads=n_threads)
 
 
-def _selection(selection: SelectionPrior | None, contamination: Any, label_noise: Any) -> SelectionPrior:
-    if selection is not None:
-        if not isinstance(selection, SelectionPrior):
-            raise ParameterError("selection", selection, "a SelectionPrior")
-        return selection
-    if not _is_number(contamination) or not 0.0 <= contamination < 1.0:
-        raise ParameterError("contamination", contamination, "0 <= contamination < 1")
-    if label_noise is None:
-        return SelectionPrior.of(float(contamination))
-    if not _is_number(label_noise) or not 0.0 <= label_noise <= 0.5:
-        raise ParameterError("label_noise", label_noise, "0 <= label_noise <= 0.5")
-    return SelectionPrior.of(float(contamination), float(label_noise))
-
-
-def _learnable(learn: Iterable[str], prior: SelectionPrior, center_prior: str) -> frozenset[str]:
-    names = frozenset((learn,) if isinstance(learn, str) else learn)
-    for name in sorted(names):
-        if name not in LEARNABLE:
-            raise ParameterError("learn", name, f"any of {', '.join(LEARNABLE)}")
-    if "label_noise" in names and not any(v < 0.0 for v in prior.values):
-        raise ParameterError("learn", "label_noise", "a label_noise to begin from, above 0")
-    if "center_variance" in names and center_prior == "sphere":
-        raise ParameterError("learn", "center_variance", "a Gaussian prior: a sphere's radius is given")
-    return names
-
-
 def _positive(name: str, value: Any) -> float:
-    if not _is_number(value) or not 0.0 < value < math.inf:
+    if not is_number(value) or not 0.0 < value < math.inf:
         raise ParameterError(name, value, "a finite number > 0")
     return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

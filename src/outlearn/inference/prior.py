@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -14,10 +14,19 @@ from scipy.special import xlogy
 
 from outlearn.exceptions import ParameterError
 
-__all__ = ["CenterPrior", "Moments", "SelectionPrior"]
+__all__ = [
+    "LEARNABLE",
+    "CenterPrior",
+    "Moments",
+    "SelectionPrior",
+    "is_number",
+    "learnable",
+    "selection_prior",
+]
 
 Array = NDArray[np.float64]
 
+LEARNABLE = ("contamination", "label_noise", "noise_variance", "center_variance")
 _NEWTON_STEPS = 100
 _NEWTON_TOL = 1e-11
 
@@ -199,3 +208,34 @@ def _numbers(name: str, given: Sequence[Any]) -> tuple[float, ...]:
     if not all(math.isfinite(v) for v in numbers):
         raise ParameterError(name, given, "finite numbers")
     return numbers
+
+
+def selection_prior(selection: SelectionPrior | None, contamination: Any, label_noise: Any) -> SelectionPrior:
+    """The prior on V that an algorithm was asked for, checked."""
+    if selection is not None:
+        if not isinstance(selection, SelectionPrior):
+            raise ParameterError("selection", selection, "a SelectionPrior")
+        return selection
+    if not is_number(contamination) or not 0.0 <= contamination < 1.0:
+        raise ParameterError("contamination", contamination, "0 <= contamination < 1")
+    if label_noise is None:
+        return SelectionPrior.of(float(contamination))
+    if not is_number(label_noise) or not 0.0 <= label_noise <= 0.5:
+        raise ParameterError("label_noise", label_noise, "0 <= label_noise <= 0.5")
+    return SelectionPrior.of(float(contamination), float(label_noise))
+
+
+def learnable(learn: Iterable[str], prior: SelectionPrior) -> frozenset[str]:
+    """Names of the parameters to learn, checked."""
+    names = frozenset((learn,) if isinstance(learn, str) else learn)
+    for name in sorted(names):
+        if name not in LEARNABLE:
+            raise ParameterError("learn", name, f"any of {', '.join(LEARNABLE)}")
+    if "label_noise" in names and not any(v < 0.0 for v in prior.values):
+        raise ParameterError("learn", "label_noise", "a label_noise to begin from, above 0")
+    return names
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
