@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -27,6 +28,7 @@ _BATCH_SECONDS = 0.5  # what a crash may cost, and long against the cost of hand
 _BATCH_RUNS = 64
 _RENEW_SECONDS = 20.0
 _POLL_SECONDS = 0.5
+_SHOW_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +55,15 @@ class Progress:
 def text_progress(stream: TextIO | None = None) -> Callable[[Progress], None]:
     """Return a callback that keeps one line of text up to date, on stderr unless told otherwise."""
     out = sys.stderr if stream is None else stream
+    shown = -math.inf
 
     def show(now: Progress) -> None:
-        left = "" if now.remaining != now.remaining else f", {_clock(now.remaining)} left"
+        nonlocal shown
         end = "\n" if now.done >= now.total else ""
+        if not end and now.elapsed < shown + _SHOW_SECONDS:
+            return
+        shown = now.elapsed
+        left = "" if math.isnan(now.remaining) else f", {_clock(now.remaining)} left"
         print(f"\r{now.done}/{now.total} runs, {_clock(now.elapsed)}{left}   ", end=end, file=out, flush=True)
 
     return show

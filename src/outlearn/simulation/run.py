@@ -23,7 +23,7 @@ from outlearn.simulation.dice import Dice
 from outlearn.simulation.statistics import CONVERGED, FAILED, RunRecord
 from outlearn.simulation.task import Task
 
-__all__ = ["draw", "make_runs", "streams"]
+__all__ = ["draw", "learn", "make_runs", "measure", "single_threaded", "streams"]
 
 Array = NDArray[np.float64]
 
@@ -55,8 +55,13 @@ def make_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
     ...     round(run.R, 2) for index in (0, 1) for run in make_runs(task, 0, [index])]
     True
     """
-    with _pools().limit(limits=1):
+    with single_threaded():
         return [_one(task, seed, index) for index in indices]
+
+
+def single_threaded() -> Any:
+    """Context in which linear algebra keeps to one thread."""
+    return _pools().limit(limits=1)
 
 
 @cache
@@ -68,24 +73,27 @@ def _one(task: Task, seed: int, index: int) -> RunRecord:
     data_stream, start_stream = streams(seed, task, index)
     try:
         reads, B, _ = draw(task, data_stream)
-        fit = _fit(task, reads, B, start_stream)
-        return _measure(task, index, fit, reads, B)
+        fit = learn(task, reads, B, start_stream)
+        return measure(task, index, fit, reads, B)
     except OutlearnError as error:
         return RunRecord(index=index, status=f"{FAILED}: {type(error).__name__}: {error}")
 
 
-def _fit(task: Task, reads: Reads, B: Array, rng: np.random.Generator) -> FitResult | AmpResult:
+def learn(
+    task: Task, reads: Reads, B: Array, rng: np.random.Generator, start: Array | None = None
+) -> FitResult | AmpResult:
+    """Run the task's learner on data, from its own start or from a given centre c = J/√N."""
     e = task.ensemble
     known: dict[str, Any] = {"noise_variance": 1.0 / e.gamma_tilde}
     if task.learner == "hebb":
         return hebb(reads, **known)
     known["contamination"] = _contamination(e.eta_tilde)
     settings = known | {"learn": task.learn, "max_iter": task.max_iter, "tol": task.tol}
-    start = _start(task, reads, B, known, rng)
+    begin = _start(task, reads, B, known, rng) if start is None else start
     if task.learner == "amp":
-        return amp(reads, start=start, rng=rng, **settings)
+        return amp(reads, start=begin, rng=rng, **settings)
     em = soft_em if task.learner == "soft" else hard_em
-    return em(reads, start=start, n_init=1, accelerate=task.accelerate, rng=rng, **settings)
+    return em(reads, start=begin, n_init=1, accelerate=task.accelerate, rng=rng, **settings)
 
 
 def _start(
@@ -109,7 +117,8 @@ def _contamination(eta: float) -> float:
     return float(np.exp(-np.logaddexp(0.0, -eta)))
 
 
-def _measure(task: Task, index: int, fit: FitResult | AmpResult, reads: Reads, B: Array) -> RunRecord:
+def measure(task: Task, index: int, fit: FitResult | AmpResult, reads: Reads, B: Array) -> RunRecord:
+    """Compare what was found with the truth B."""
     R, Q = overlaps(math.sqrt(task.n_features) * fit.center, B)
     return RunRecord(
         index=index,

@@ -1,0 +1,341 @@
+"""Finite-size scaling: where the transition sets in at each N, and where it goes as N grows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from outlearn.exceptions import DataError, ParameterError
+from outlearn.simulation.statistics import TaskStats
+from outlearn.simulation.task import Task
+
+__all__ = [
+    "ESTIMATORS",
+    "FiniteSizeScaling",
+    "Onset",
+    "binder_crossing",
+    "broadening",
+    "finite_size_scaling",
+    "variance_peak",
+]
+
+Array = NDArray[np.float64]
+Samples = Sequence[Array]  # values of R, one array for each η
+ESTIMATORS = ("broadening", "binder", "variance")
+_LEVEL = 0.95
+_PEAK = 4.0
+_RARE = 1.0 / 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onset:
+    """Where the transition is at one size (the Binder crossing: at the geometric mean of two sizes).
+
+    ``low`` and ``high`` bound it with 95 % of the bootstrap; ``resolved`` is the part of the resampled data
+    in which it could be located at all.
+    """
+
+    n_features: float
+    eta: float
+    low: float
+    high: float
+    resolved: float
+
+    @property
+    def informative_fraction(self) -> float:
+        """V̄ = 1/(1 + e^η), the variable of the paper's inset."""
+        return float(expit(-self.eta))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return plain numbers."""
+        return {
+            "n_features": self.n_features,
+            "eta": self.eta,
+            "low": self.low,
+            "high": self.high,
+            "informative_fraction": self.informative_fraction,
+            "resolved": self.resolved,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiniteSizeScaling:
+    """One estimator at every size, and the straight line in N^(-exponent) through V̄ that it follows.
+
+    ``eta``, ``low``, ``high`` are the extrapolation to N = ∞ with its 95 % bootstrap interval; ``slope`` is
+    that of V̄ against N^(-exponent).
+    """
+
+    estimator: str
+    task: Task
+    exponent: float
+    onsets: tuple[Onset, ...]
+    eta: float
+    low: float
+    high: float
+    slope: float
+
+    @property
+    def informative_fraction(self) -> float:
+        """V̄₀ at N = ∞."""
+        return float(expit(-self.eta))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: the extrapolation, and one row a size."""
+        return {
+            "estimator": self.estimator,
+            "exponent": self.exponent,
+            "eta": self.eta,
+            "low": self.low,
+            "high": self.high,
+            "informative_fraction": self.informative_fraction,
+            "slope": self.slope,
+            "onsets": [onset.to_dict() for onset in self.onsets],
+        }
+
+    def to_frame(self) -> Any:
+        """Return a pandas table, one row a size, the last one for N = ∞."""
+        import pandas as pd
+
+        rows = [onset.to_dict() for onset in self.onsets]
+        limit = {
+            "n_features": np.inf,
+            "eta": self.eta,
+            "low": self.low,
+            "high": self.high,
+            "informative_fraction": self.informative_fraction,
+        }
+        return pd.DataFrame([{"estimator": self.estimator} | row for row in [*rows, limit]])
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"N={onset.n_features:g}: {onset.eta:.3g}" for onset in self.onsets)
+        return (
+            f"FiniteSizeScaling({self.estimator}: eta = {self.eta:.4g} [{self.low:.4g}, {self.high:.4g}] "
+            f"at N = inf; {sizes})"
+        )
+
+
+def broadening(etas: Array, samples: Samples, factor: float = 3.0) -> float:
+    """Locate the onset as the paper does: the first η where the distribution of R is significantly broader.
+
+    "Significantly": its standard deviation is ``factor`` times what it is where all is quiet (the median
+    over the lowest third of the η); interpolated in the logarithm. NaN if that never happens.
+
+    >>> quiet, wide = np.array([-0.1, 0.1]), np.array([-0.9, 0.9])
+    >>> broadening(np.array([0.0, 1.0, 2.0, 3.0]), [quiet, quiet, quiet, wide])
+    2.5
+    """
+    widths = np.array([np.std(values, ddof=1) for values in samples])
+    level = factor * np.median(widths[: max(1, len(widths) // 3)])
+    above = np.flatnonzero(widths >= level)
+    if not above.size or above[0] == 0 or not level > 0.0:
+        return float("nan")
+    k = int(above[0])
+    low, high = np.log(max(widths[k - 1], 1e-300)), np.log(widths[k])
+    return float(etas[k - 1] + (np.log(level) - low) / (high - low) * (etas[k] - etas[k - 1]))
+
+
+def variance_peak(etas: Array, samples: Samples) -> float:
+    """Locate the largest variance of R over runs, by the parabola through the three highest neighbours.
+
+    NaN if it lies at an end of the η that were run, or is less than four times what the variance is where all
+    is quiet (the median over the lowest third of the η).
+
+    >>> spread = lambda v: np.array([-1.0, 1.0]) * v**0.5
+    >>> variance_peak(np.array([0.0, 1.0, 2.0, 3.0]), [spread(1.0), spread(9.0), spread(10.0), spread(9.0)])
+    2.0
+    """
+    variances = np.array([np.var(values) for values in samples])
+    k = int(np.argmax(variances))
+    quiet = np.median(variances[: max(1, len(variances) // 3)])
+    if k in (0, len(etas) - 1) or not variances[k] >= _PEAK * quiet:
+        return float("nan")
+    curvature, slope, _ = np.polyfit(etas[k - 1 : k + 2] - etas[k], variances[k - 1 : k + 2], 2)
+    return float(etas[k] - 0.5 * slope / curvature) if curvature < 0.0 else float(etas[k])
+
+
+def binder_crossing(etas: Array, small: Samples, large: Samples) -> float:
+    """Locate the crossing of the ratio <R²>²/<R⁴> of two sizes.
+
+    It crosses where Binder's U = 1 - <R⁴>/(3 <R²>²) does, but is bounded: near 1 below the transition (the
+    nearer, the larger the size), p where only a fraction p of the runs is informative, 1/3 for pure noise.
+    The η beyond the first at which it is below 1/6 at both sizes are not looked at. Of the others, the split
+    that separates the signs of the difference best is interpolated; NaN if there is none.
+
+    >>> flat, broad = np.ones(4), np.array([-1.0, 0.0, 0.0, 1.0])
+    >>> binder_crossing(np.array([0.0, 1.0]), [broad, flat], [flat, broad])
+    0.5
+    """
+    first, second = (np.array([_ratio(values) for values in samples]) for samples in (small, large))
+    rare = np.flatnonzero((first < _RARE) & (second < _RARE))
+    difference = (second - first)[: rare[0] + 1 if rare.size else None]
+    total = np.concatenate([[0.0], np.cumsum(difference)])
+    k = int(np.argmax(2.0 * total - total[-1]))
+    if k in (0, len(difference)) or not difference[k - 1] > 0.0 > difference[k]:
+        return float("nan")
+    part = difference[k - 1] / (difference[k - 1] - difference[k])
+    return float(etas[k - 1] + part * (etas[k] - etas[k - 1]))
+
+
+def _ratio(values: Array) -> float:
+    fourth = np.mean(values**4)
+    return float(np.mean(values**2) ** 2 / fourth) if fourth > 0.0 else 0.0
+
+
+def finite_size_scaling(
+    runs: Iterable[tuple[Task, TaskStats]],
+    estimator: str = "broadening",
+    *,
+    exponent: float = 1.0,
+    factor: float = 3.0,
+    bootstrap: int = 400,
+    seed: int = 0,
+) -> FiniteSizeScaling:
+    """Locate the transition at each size and extrapolate it to N = ∞.
+
+    Parameters
+    ----------
+    runs : CampaignResult, or pairs of Task and TaskStats
+        The same learner, α, γ and start at several N and several η.
+    estimator : {"broadening", "binder", "variance"}
+        How it is located: :func:`broadening`, :func:`binder_crossing` of neighbouring sizes, or
+        :func:`variance_peak`.
+    exponent : float
+        V̄ is taken to be a straight line in N^(-exponent); 1 is the paper's.
+    factor : float
+        What counts as significantly broader.
+    bootstrap : int
+        How often the runs of every point are resampled for the intervals.
+    seed : int
+        Of the resampling.
+    """
+    if estimator not in ESTIMATORS:
+        raise ParameterError("estimator", estimator, "one of " + ", ".join(map(repr, ESTIMATORS)))
+    for name, value in (("exponent", exponent), ("factor", factor)):
+        if not 0.0 < value < np.inf:
+            raise ParameterError(name, value, "a finite number > 0")
+    task, etas, table = _arrange(runs, 3 if estimator == "binder" else 2)
+    rng = np.random.default_rng(seed)
+    sizes, best = _locate(estimator, factor, etas, table)
+    draws = np.array(
+        [_locate(estimator, factor, etas, _resample(table, rng))[1] for _ in range(bootstrap)]
+    ).reshape(bootstrap, len(sizes))
+    onsets = tuple(
+        Onset(
+            n_features=size,
+            eta=value,
+            resolved=float(np.isfinite(column).mean()) if bootstrap else float("nan"),
+            **dict(zip(("low", "high"), _interval(column), strict=True)),
+        )
+        for size, value, column in zip(sizes, best, draws.T, strict=True)
+    )
+    x = np.asarray(sizes) ** -exponent
+    errors = _errors(draws)
+    limit, slope = _line(x, np.asarray(best), errors)
+    limits = np.array([_line(x, row, errors)[0] for row in draws])
+    low, high = _interval(limits)
+    return FiniteSizeScaling(
+        estimator=estimator,
+        task=task,
+        exponent=exponent,
+        onsets=onsets,
+        eta=limit,
+        low=low,
+        high=high,
+        slope=slope,
+    )
+
+
+def _arrange(
+    runs: Iterable[tuple[Task, TaskStats]], least: int
+) -> tuple[Task, Mapping[int, Array], Mapping[int, Samples]]:
+    """Sort the runs by size and η; refuse those that do not belong together."""
+    pairs = sorted(runs, key=lambda pair: (pair[0].n_features, pair[0].ensemble.eta))
+    if not pairs:
+        raise DataError("there are no runs to scale")
+    families = {_family(task) for task, _ in pairs}
+    if len(families) > 1:
+        raise DataError(
+            f"the runs are of {len(families)} different families: one learner, start, alpha and gamma"
+        )
+    sizes = sorted({task.n_features for task, _ in pairs})
+    if len(sizes) < least:
+        raise DataError(f"extrapolation needs {least} sizes or more; there are {len(sizes)}")
+    etas, table = {}, {}
+    for size in sizes:
+        mine = [(task.ensemble.eta, stats) for task, stats in pairs if task.n_features == size]
+        if len(mine) < 3:
+            raise DataError(f"N = {size} was run at {len(mine)} values of eta; three are needed")
+        short = [eta for eta, stats in mine if stats.R.count < 2]
+        if short:
+            raise DataError(f"N = {size}, eta = {short[0]:g} has fewer than two runs")
+        etas[size] = np.array([eta for eta, _ in mine])
+        table[size] = [np.array(stats.R.values) for _, stats in mine]
+    return pairs[0][0], etas, table
+
+
+def _family(task: Task) -> tuple[Any, ...]:
+    e = task.ensemble
+    belief = None if e.eta_tilde == e.eta else e.eta_tilde
+    return (task.learner, task.start, task.alpha, e.gamma, e.gamma_tilde, belief, task.learn)
+
+
+def _locate(
+    estimator: str, factor: float, etas: Mapping[int, Array], table: Mapping[int, Samples]
+) -> tuple[list[float], list[float]]:
+    """Sizes, and the transition at each of them."""
+    sizes = list(table)
+    if estimator == "binder":
+        pairs = list(itertools.pairwise(sizes))
+        found = []
+        for small, large in pairs:
+            common, a, b = np.intersect1d(etas[small], etas[large], return_indices=True)
+            if len(common) < 3:
+                raise DataError(
+                    f"N = {small} and N = {large} share {len(common)} values of eta; three are needed"
+                )
+            found.append(binder_crossing(common, [table[small][k] for k in a], [table[large][k] for k in b]))
+        return [float(np.sqrt(a * b)) for a, b in pairs], found
+    locate: Callable[[Array, Samples], float] = (
+        variance_peak if estimator == "variance" else lambda h, R: broadening(h, R, factor)
+    )
+    return [float(size) for size in sizes], [locate(etas[size], table[size]) for size in sizes]
+
+
+def _resample(table: Mapping[int, Samples], rng: np.random.Generator) -> dict[int, Samples]:
+    return {size: [rng.choice(values, values.size) for values in samples] for size, samples in table.items()}
+
+
+def _interval(values: Array) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    if known.size < 2:
+        return float("nan"), float("nan")
+    low, high = np.quantile(known, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _errors(draws: Array) -> Array:
+    """Bootstrap error of V̄ at each size; a floor keeps a size that never moves from deciding alone."""
+    spread = np.array(
+        [np.std(c[np.isfinite(c)]) if np.isfinite(c).sum() > 1 else np.nan for c in expit(-draws).T]
+    )
+    usable = spread[spread > 0.0]
+    floor = 0.2 * np.median(usable) if usable.size else 1.0
+    return np.where(np.isfinite(spread), np.maximum(spread, floor), np.inf)
+
+
+def _line(x: Array, etas: Array, errors: Array) -> tuple[float, float]:
+    """Weighted straight line of V̄ in x: its η at x = 0, and its slope. NaN below two points."""
+    fraction = expit(-etas)
+    use = np.isfinite(fraction) & np.isfinite(errors)
+    if use.sum() < 2:
+        return float("nan"), float("nan")
+    slope, intercept = np.polyfit(x[use], fraction[use], 1, w=1.0 / errors[use])
+    inside = 0.0 < intercept < 1.0
+    return (float(np.log1p(-intercept) - np.log(intercept)) if inside else float("nan")), float(slope)
