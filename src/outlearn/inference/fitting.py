@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.acceleration import Climb, descend, plain, squarem
+from outlearn.inference.gram import Reduction
 from outlearn.inference.results import FitResult, FitStatus, StartOutcome
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Beliefs, Selection
-from outlearn.inference.starts import begin
+from outlearn.inference.starts import IN_SPAN, planned
 
 __all__ = ["fit", "readable"]
 
@@ -56,19 +57,28 @@ def fit(
     reads = readable(X, y, sample_weight, n_threads)
     beliefs = Beliefs.of(contamination, noise_variance, center_variance, reads.shape[1])
     problem = Selection(reads, hard=hard, learn=learn)
-    centers = begin(problem, beliefs, start, n_init, np.random.default_rng(rng))
-    climbs = [
-        Climb(name, problem.state(center, beliefs), tol=_reachable(tol, reads), max_iter=max_iter)
-        for name, center in centers
-    ]
-    descend(problem, climbs, squarem if accelerate else plain)
-    return _report(problem, climbs, trace)
+    starts = planned(start, n_init, hard, reads.shape[1])
+    stream = np.random.default_rng(rng)
+    reduction = Reduction.where_it_pays(problem, len(starts)) if max_iter > 1 else None
+    climbs, outside = [], []
+    for name, make in starts:
+        in_span = reduction is not None and name in IN_SPAN
+        where = reduction.problem if reduction is not None and in_span else problem
+        state = where.state(make(where, beliefs, stream), beliefs)
+        climbs.append(Climb(name, state, tol=_reachable(tol, reads), max_iter=max_iter))
+        if not in_span:
+            outside.append(climbs[-1])
+    if reduction is not None and outside:
+        for climb, (step, state) in zip(outside, reduction.enter([c.start for c in outside]), strict=True):
+            climb.n_iter, climb.energies, climb.start = 1, [step.energy], state
+    descend(reduction.problem if reduction else problem, climbs, squarem if accelerate else plain)
+    return _report(problem, reduction, climbs, trace)
 
 
-def _report(problem: Selection, climbs: list[Climb], trace: bool) -> FitResult:
+def _report(problem: Selection, reduction: Reduction | None, climbs: list[Climb], trace: bool) -> FitResult:
     best = min(climbs, key=lambda climb: climb.energies[-1])
     assert best.last is not None
-    step, weights = problem.weigh(best.last.next)
+    step, weights = problem.weigh(reduction.leave(best.last) if reduction else best.last.next)
     final = step.state
     if problem.hard:
         final = step.posterior  # the centre goes with the selection that is returned

@@ -208,10 +208,19 @@ class Rows:
         shift = np.zeros(len(directions)) if self.center is None else directions @ self.center
         return np.ascontiguousarray(directions.T, dtype=self.dtype), shift
 
+    def _block(self, rows: slice) -> Any:
+        """Return a view of some rows (slicing a sparse matrix would copy them)."""
+        if not sparse.issparse(self.X):
+            return self.X[rows]
+        starts = self.X.indptr[rows.start : rows.stop + 1]
+        held = slice(starts[0], starts[-1])
+        parts = (self.X.data[held], self.X.indices[held], starts - starts[0])
+        return sparse.csr_array(parts, shape=(rows.stop - rows.start, self.shape[1]))
+
     def _fields_of(
         self, rows: slice, directions: NDArray[Any], shift: Array, out: Array | None = None
     ) -> Array:
-        product = self.X[rows] @ directions
+        product = self._block(rows) @ directions
         H = product.astype(np.float64, copy=False) if out is None else out[rows]
         if out is not None:
             H[...] = product
@@ -227,7 +236,7 @@ class Rows:
             factor = counts if factor is None else factor * counts
         if factor is not None:
             weights = weights * factor[:, None]
-        total = (self.X[rows].T @ weights.astype(self.dtype, copy=False)).T.astype(np.float64)
+        total = (self._block(rows).T @ weights.astype(self.dtype, copy=False)).T.astype(np.float64)
         if self.center is not None:
             total -= np.outer(weights.sum(axis=0), self.center)
         return total
@@ -266,7 +275,7 @@ class Rows:
         out = np.empty(self.shape[0])
 
         def work(rows: slice) -> None:
-            block = self.X[rows]
+            block = self._block(rows)
             if sparse.issparse(block):
                 if self.center is None:
                     out[rows] = np.asarray(block.multiply(block).sum(axis=1)).ravel()
@@ -284,9 +293,9 @@ class Rows:
 
     def _blocks(self) -> list[slice]:
         """Blocks of rows for matrix products."""
-        p, n = self.shape
+        p = self.shape[0]
         least, most = _BLOCK_ROWS
-        step = min(most, max(least, _BLOCK_BYTES // max(1, n * self.dtype.itemsize)))
+        step = min(most, max(least, _BLOCK_BYTES * p // max(1, self.nbytes)))
         return [slice(first, min(p, first + step)) for first in range(0, p, step)]
 
     def _ranges(self) -> list[slice]:

@@ -125,24 +125,29 @@ class Selection:
         spread = posterior_spread(kept, s2, tau2) if self.uncertain else 0.0
         return State(np.asarray(center, dtype=np.float64), spread, beliefs.eta, s2, tau2)
 
-    def read(self, states: Sequence[State]) -> list[Step]:
-        """Evaluate all states in one read of the data."""
-        return self._read(states, None)[0]
+    def read(self, states: Sequence[State], weights: Array | None = None) -> list[Step]:
+        """Evaluate all states in one read; ``weights`` (P, K), ones before, takes those of the examples."""
+        return self._read(states, weights)
 
     def weigh(self, state: State) -> tuple[Step, Array]:
         """Evaluate one state and keep the weight of every example."""
         weights = np.ones((self.reads.shape[0], 1))  # stays so without outliers
-        (step,), _ = self._read([state], weights)
+        (step,) = self._read([state], weights)
         return step, weights[:, 0]
 
-    def _read(self, states: Sequence[State], weights: Array | None) -> tuple[list[Step], Array | None]:
+    def _read(self, states: Sequence[State], weights: Array | None) -> list[Step]:
         gated = [k for k, state in enumerate(states) if math.isfinite(state.eta)]
         steps: list[Any] = [None] * len(states)
         if gated:
             D = np.array([states[k].center for k in gated])
             scale = np.array([1.0 / states[k].noise_variance for k in gated])
             offset = np.array([_offset(states[k], self.n_features) for k in gated])
-            sums, totals, losses = _select(self.reads, self.counts, D, scale, offset, self.hard, weights)
+            found = (
+                weights if weights is None or len(gated) == len(states) else weights[:, : len(gated)].copy()
+            )
+            sums, totals, losses = _select(self.reads, self.counts, D, scale, offset, self.hard, found)
+            if weights is not None and found is not None:
+                weights[:, gated] = found
             for k, total_sum, total, loss in zip(gated, sums, totals, losses, strict=True):
                 # ln p0 = -ln(1 + e^-eta)
                 ln_p0 = -np.logaddexp(0.0, -states[k].eta)
@@ -156,7 +161,7 @@ class Selection:
                 size = float(state.center @ state.center) + self.n_features * state.spread
                 gain = float(state.center @ self._everything) - 0.5 * self.n_examples * size
                 steps[k] = self._step(state, self._everything, self.n_examples, gain / state.noise_variance)
-        return steps, weights
+        return steps
 
     def _step(self, state: State, total_sum: Array, total: float, log_mixture: float) -> Step:
         """M step and energies from the statistics of one pass."""

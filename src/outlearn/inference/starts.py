@@ -13,11 +13,13 @@ from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.rows import Reads
 from outlearn.inference.selection import Beliefs, Selection
 
-__all__ = ["STARTS", "Start", "begin", "hebb_center", "named_start"]
+__all__ = ["IN_SPAN", "STARTS", "Start", "hebb_center", "named_start", "planned"]
 
 Array = NDArray[np.float64]
 Start = Callable[[Selection, Beliefs, np.random.Generator], Array]
 STARTS: dict[str, Start] = {}
+# Starts that lie in the span of the rows and turn with them: they can be made in any coordinates of it.
+IN_SPAN = frozenset({"hebb", "spectral", "soft"})
 
 
 def named_start(name: str) -> Callable[[Start], Start]:
@@ -30,14 +32,12 @@ def named_start(name: str) -> Callable[[Start], Start]:
     return register
 
 
-def begin(
-    problem: Selection, beliefs: Beliefs, start: str | ArrayLike, n_init: int, rng: np.random.Generator
-) -> list[tuple[str, Array]]:
-    """Names and centres of all starting points that ``start`` asks for."""
+def planned(start: str | ArrayLike, n_init: int, hard: bool, n_features: int) -> list[tuple[str, Start]]:
+    """Names and makers of all starting points that ``start`` asks for."""
     if not isinstance(start, str):
-        return [("given", center) for center in _given(start, problem.reads.shape[1])]
+        return [("given", _constant(center)) for center in _given(start, n_features)]
     if start == "auto":
-        names = ["hebb", "spectral", *(["soft"] if problem.hard else []), *["random"] * n_init]
+        names = ["hebb", "spectral", *(["soft"] if hard else []), *["random"] * n_init]
     elif start == "random":
         names = ["random"] * max(1, n_init)
     else:
@@ -45,7 +45,11 @@ def begin(
     for name in names:
         if name not in STARTS:
             raise ParameterError("start", name, f"'auto', {', '.join(map(repr, sorted(STARTS)))} or an array")
-    return [(name, STARTS[name](problem, beliefs, rng)) for name in names]
+    return [(name, STARTS[name]) for name in names]
+
+
+def _constant(center: Array) -> Start:
+    return lambda problem, beliefs, rng: center
 
 
 def hebb_center(reads: Reads, beliefs: Beliefs) -> Array:
@@ -84,7 +88,7 @@ def _spectral(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) ->
         direction = vectors[:, 0]
     else:
         direction = guess if guess.any() else rng.standard_normal(n)
-    center = math.sqrt(n * beliefs.center_variance) * direction / np.linalg.norm(direction)
+    center = math.sqrt(problem.n_features * beliefs.center_variance) * direction / np.linalg.norm(direction)
     plus, minus = problem.read([problem.state(sign * center, beliefs) for sign in (1.0, -1.0)])
     return center if plus.energy <= minus.energy else -center
 
@@ -94,7 +98,7 @@ def _soft(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Arr
     """The centre that the soft selection finds from the Hebb and spectral starts."""
     from outlearn.inference.acceleration import Climb, descend, squarem
 
-    soft = Selection(problem.reads, hard=False)
+    soft = Selection(problem.reads, hard=False, n_features=problem.n_features)
     climbs = [
         Climb(name, soft.state(STARTS[name](soft, beliefs, rng), beliefs), tol=1e-4, max_iter=200)
         for name in ("hebb", "spectral")
@@ -102,6 +106,24 @@ def _soft(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Arr
     descend(soft, climbs, squarem)
     ends = [climb.last for climb in climbs if climb.last is not None]
     return min(ends, key=lambda step: step.energy).next.center
+
+
+@named_start("amp")
+def _amp(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Array:
+    """The posterior mean, by message passing: inside the informative basin wherever that can be reached."""
+    from outlearn.inference.amp import amp
+
+    found = amp(
+        problem.reads,
+        contamination=beliefs.contamination,
+        noise_variance=beliefs.noise_variance,
+        center_variance=beliefs.center_variance,
+        learn=problem.learn,
+        tol=1e-4,
+        max_iter=200,
+        rng=rng,
+    )
+    return found.center
 
 
 def _given(start: ArrayLike, n: int) -> Array:
