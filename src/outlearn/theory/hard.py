@@ -74,7 +74,7 @@ def expected_gain(e: Ensemble, R: float) -> float:
     """<max(0, a)> per example of a learner J = R B: minus the energy per example at alpha = infinity.
 
     >>> round(expected_gain(Ensemble(eta=0.5, gamma=0.2), 5.0), 3)
-    0.155
+    0.144
     """
     t, chosen, density = _terms(e, R)
     share = np.array([e.outlier_fraction, e.informative_fraction])

@@ -6,7 +6,8 @@ for small b and is singular for b >= 4, where ``1 - b sigma'`` vanishes.
 
 Hard selection, appendix B: f_h (Eq. freehard) and the second moment (Eq. ordhard:two) carry Q_hat/2 where
 the derivation gives Q_hat. Printed is therefore the exact functional with ``L(a; b) = max(0, a + b/4)`` in
-place of ``max(0, a + b/2)``; its stationary points give Eq. freehard, and the onset ``eta_0 = -g/2 + g²/(4 gamma)``.
+place of ``max(0, a + b/2)``; its stationary points give Eq. freehard, and the onset of the trivial solution
+``eta_0 = -g/2 + g²/(4 gamma)``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class PrintedSoftSystem(SelectionSystem):
 
     rule = PRINTED_SOFT
     orientation: ClassVar[int] = 0  # solutions are lost at b = 4, so they cannot be counted
+
+    def grid(self, points: Points) -> Array:
+        """No net: where the starts find nothing there is nothing below b = 4."""
+        return self.starts(points)[:0]
 
     def undefined(self, points: Points, v: Array) -> NDArray[np.bool_]:
         """Rows with b >= 4."""
@@ -66,7 +71,7 @@ def printed_hard_energy(
     """f_h of Eq. freehard, letter by letter, with ρ = 1.
 
     >>> round(printed_hard_energy(eta=0.0, gamma=10.0, gamma_tilde=10.0, R_hat=2.0, Q_hat=2.5, z_hat=-0.1), 5)
-    -8.74838
+    -6.95095
     """
     g = gamma_tilde
     below = Q_hat * gamma * g + z_hat * g * g + gamma

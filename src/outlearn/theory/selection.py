@@ -135,9 +135,14 @@ class SelectionSystem(System):
     rate: ClassVar[float] = 0.5
     orientation: ClassVar[int] = -1
 
-    def _run(
-        self, points: Points, v: Array, *, pieces: int = 1, fully: bool = False
-    ) -> tuple[Array, Array, Array, Array]:
+    def __init__(self, pieces: int = 1) -> None:
+        self.pieces = pieces
+
+    def refined(self) -> SelectionSystem:
+        """The same equations with every quadrature panel halved."""
+        return type(self)(2 * self.pieces)
+
+    def _run(self, points: Points, v: Array, *, fully: bool = False) -> tuple[Array, Array, Array, Array]:
         v = np.ascontiguousarray(v, dtype=np.float64)
         k, n = v.shape
         out = np.empty((k, n)), np.empty((k, n, n)), np.empty(k), np.empty(k)
@@ -152,7 +157,7 @@ class SelectionSystem(System):
                 v[part],
                 nodes,
                 weights,
-                pieces,
+                self.pieces,
                 fully,
                 *(x[part] for x in out),
             )
@@ -181,7 +186,7 @@ class SelectionSystem(System):
     def quadrature_error(self, points: Points, v: Array) -> Array:
         """Move of (R, Q) by one Newton step with every panel halved, and the error of f with it."""
         residual, jacobian, _, _ = self._run(points, v)
-        fine, _, _, _ = self._run(points, v, pieces=2)
+        fine = self.refined().residual(points, v)
         with np.errstate(all="ignore"):
             step = np.full_like(v, np.nan)
             for k in range(len(v)):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +14,10 @@ from outlearn.exceptions import ConvergenceError, ParameterError
 from outlearn.model import Ensemble
 from outlearn.numerics import Status
 from outlearn.theory.results import SaddlePoint
-from outlearn.theory.search import Found, search
+from outlearn.theory.search import TOLERANCE, Found, search
 from outlearn.theory.system import Learner, Points
 
-__all__ = ["Branch", "Branches", "branches", "describe", "learning_curve", "solve"]
+__all__ = ["Branch", "Branches", "branches", "describe", "learning_curve", "make_results", "solve"]
 
 Branch = Literal["equilibrium", "informative", "uninformative"]
 
@@ -108,7 +109,7 @@ def learning_curve(
     >>> from outlearn import theory
     >>> curve = learning_curve(theory.Hebb(), Ensemble(eta=0.0, gamma=10.0), [1.0, 4.0])
     >>> [round(s.angle, 4) for s in curve]
-    [0.1795, 0.0979]
+    [0.1795, 0.0975]
     """
     _check_branch(branch)
     points = Points.of(ensemble, alphas)
@@ -118,63 +119,71 @@ def learning_curve(
 
 def describe(learner: Learner, points: Points, found: Found, k: int) -> list[SaddlePoint]:
     """Every solution of point k as a result, named and sorted by free energy."""
-    system = learner.system()
     rows = found.of(k)
     mine = points.take(np.full(len(rows), k, dtype=np.int64))
-    ensemble, alpha = points.ensemble(k), float(points.alpha[k])
-    out: list[tuple[SaddlePoint, int]] = []
-    if len(rows):
-        v = found.v[rows]
-        energy = system.free_energy(mine, v)
-        at = system.at_eigenvalue(mine, v)
-        error = system.quadrature_error(mine, v)
-        values = system.order_parameters(mine, v)
-        for i, row in enumerate(rows):
-            status = Status.CONVERGED
-            if not error[i] < _QUADRATURE_TOLERANCE * max(1.0, abs(float(values["Q"][i]))):
-                status = Status.QUADRATURE_LIMITED
-            point = SaddlePoint(
+    solved = make_results(learner, mine, found.v[rows], found.residual[rows], found.sign[rows])
+    return sorted(_named(solved + _explicit(learner, points.take([k]))), key=lambda s: s.free_energy)
+
+
+def make_results(
+    learner: Learner, points: Points, v: NDArray[np.float64], residual: NDArray[np.float64], sign: ArrayLike
+) -> list[SaddlePoint]:
+    """Turn solutions v, row by row, into results; ``sign`` -1 marks the unstable ones."""
+    if not len(v):
+        return []
+    system = learner.system()
+    energy, at = system.free_energy(points, v), system.at_eigenvalue(points, v)
+    error, values = system.quadrature_error(points, v), system.order_parameters(points, v)
+    out = []
+    for i, s in enumerate(np.asarray(sign)):
+        status = Status.CONVERGED if residual[i] < TOLERANCE else Status.ROUNDING_FLOOR
+        if not error[i] < _QUADRATURE_TOLERANCE * max(1.0, abs(float(values["Q"][i]))):
+            status = Status.QUADRATURE_LIMITED
+        out.append(
+            SaddlePoint(
                 learner=learner,
-                ensemble=ensemble,
-                alpha=alpha,
+                ensemble=points.ensemble(i),
+                alpha=float(points.alpha[i]),
                 **_order_parameters(values, i),
                 free_energy=float(energy[i]),
                 at_eigenvalue=float(at[i]),
-                residual=float(found.residual[row]),
+                residual=float(residual[i]),
                 quadrature_error=float(error[i]),
-                branch="unstable" if found.sign[row] < 0 else "",
+                branch="unstable" if s < 0 else "",
                 status=status,
             )
-            out.append((point, int(found.sign[row])))
-    single = points.take([k])
-    for extra in system.explicit(single):
-        if extra.exists[0]:
-            point = SaddlePoint(
-                learner=learner,
-                ensemble=ensemble,
-                alpha=alpha,
-                **_order_parameters(extra.order_parameters, 0),
-                free_energy=float(extra.free_energy[0]),
-                at_eigenvalue=float(extra.at_eigenvalue[0]),
-                residual=0.0,
-                quadrature_error=0.0,
-                branch=extra.branch,
-                status=Status.EXPLICIT,
-            )
-            out.append((point, 1 if extra.stable_under_iteration else -1))
-    return sorted(_named([p for p, _ in out]), key=lambda s: s.free_energy)
+        )
+    return out
 
 
-def _order_parameters(values: object, i: int) -> dict[str, object]:
-    numbers = {name: float(array[i]) for name, array in values.items()}  # type: ignore[attr-defined]
-    known = {name: numbers[name] for name in _KNOWN if name in numbers}
+def _explicit(learner: Learner, point: Points) -> list[SaddlePoint]:
+    """The explicit solutions that exist at one point."""
+    return [
+        SaddlePoint(
+            learner=learner,
+            ensemble=point.ensemble(0),
+            alpha=float(point.alpha[0]),
+            **_order_parameters(extra.order_parameters, 0),
+            free_energy=float(extra.free_energy[0]),
+            at_eigenvalue=float(extra.at_eigenvalue[0]),
+            residual=0.0,
+            quadrature_error=0.0,
+            branch=extra.branch,
+            status=Status.EXPLICIT,
+        )
+        for extra in learner.system().explicit(point)
+        if extra.exists[0]
+    ]
+
+
+def _order_parameters(values: Mapping[str, NDArray[np.float64]], i: int) -> dict[str, Any]:
+    numbers = {name: float(array[i]) for name, array in values.items()}
+    known: dict[str, Any] = {name: numbers[name] for name in _KNOWN if name in numbers}
     return known | {"details": tuple((n, x) for n, x in numbers.items() if n not in _KNOWN)}
 
 
 def _named(points: list[SaddlePoint]) -> list[SaddlePoint]:
     """Give each solution its name (see :func:`branches`)."""
-    import dataclasses
-
     reachable = sorted((p for p in points if p.branch != "unstable"), key=lambda p: -p.R)
     names = {}
     for i, p in enumerate(reachable):

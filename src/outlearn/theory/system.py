@@ -158,6 +158,10 @@ class System(ABC):
         """Solutions that coordinates cannot represent (R = Q = 0) or that are known in closed form."""
         return ()
 
+    def refined(self) -> System:
+        """The same equations with twice the quadrature resolution, for error estimates; itself if exact."""
+        return self
+
     def undefined(self, points: Points, v: Array) -> NDArray[np.bool_]:
         """Rows where the equations do not exist at v (status NOT_DEFINED)."""
         return np.zeros(len(v), dtype=bool)
