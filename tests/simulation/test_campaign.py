@@ -23,7 +23,7 @@ from outlearn.simulation import (
 )
 from outlearn.simulation import campaign as campaign_module
 from outlearn.simulation import run as run_module
-from outlearn.simulation.run import make_runs, streams
+from outlearn.simulation.run import Streams, draw_truth, make_runs
 
 TASKS = grid(learner=["soft", "hard"], eta=[0.0, 2.0], n_features=20, alpha=5, runs=12)
 
@@ -101,12 +101,13 @@ def test_an_interrupt_keeps_what_is_done_and_gives_up_the_claims(tmp_path, monke
 
 
 SCRIPT = """
-import sys
+import sys, time
 from outlearn.simulation import Campaign, campaign, grid
 campaign._BATCH_RUNS = 2  # many commits, so that the kill falls between two of them
 tasks = grid(learner=["soft", "hard"], eta=[0.0, 2.0], n_features=20, alpha=5, runs=12)
 def told(now):
     print(now.done, flush=True)
+    time.sleep(0.05)
 if __name__ == "__main__":
     Campaign(tasks, seed=4).run(sys.argv[1], workers=int(sys.argv[2]), progress=told)
 """
@@ -184,16 +185,18 @@ def test_a_stopping_rule_counts_the_first_runs_that_suffice(tmp_path):
     assert Campaign(TASKS[0], seed=1).run(stop_when=unreachable)[TASKS[0]].n_runs == 12
 
 
-def test_failures_are_counted_not_dropped(monkeypatch):
-    task = TASKS[0]
-    original = run_module.soft_em
+@pytest.mark.parametrize("name", ["soft_em", "soft_em_many"])
+def test_failures_are_counted_not_dropped(monkeypatch, name):
+    draw = "dense" if name == "soft_em_many" else "matrix-free"
+    task = Task.from_dict(TASKS[0].to_dict() | {"draw": draw})
+    original = getattr(run_module, name)
 
-    def sometimes(reads, **settings):
-        if reads.X[0, 0] > 0:
+    def sometimes(reads, *, start, **settings):
+        if (start[..., 0] > 0).any():
             raise OutlearnError("on purpose")
-        return original(reads, **settings)
+        return original(reads, start=start, **settings)
 
-    monkeypatch.setattr(run_module, "soft_em", sometimes)
+    monkeypatch.setattr(run_module, name, sometimes)
     stats = Campaign(task, seed=4).run()[task]
     assert stats.n_runs == 12
     assert stats.n_failed == stats.statuses["failed: OutlearnError: on purpose"]
@@ -218,7 +221,7 @@ def test_a_run_that_does_not_converge_is_kept_and_said_so():
 
 
 def test_a_bug_is_not_a_failed_run(monkeypatch):
-    monkeypatch.setattr(run_module, "soft_em", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(run_module, "soft_em_many", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Campaign(TASKS[0], seed=4).run()
 
@@ -227,8 +230,8 @@ def test_the_energy_is_the_models_without_the_constants_of_the_data():
     ensemble = Ensemble(eta=1.0, gamma=10.0, gamma_tilde=8.0)
     task = Task(learner="soft", ensemble=ensemble, n_features=20, alpha=10, start="hebb", draw="dense")
     (record,) = make_runs(task, 3, [5])
-    data_stream, _ = streams(3, task, 5)
-    data = sample(ensemble, 20, 200, data_stream)
+    streams = Streams.of(3, task, 5)
+    data = sample(ensemble, 20, 200, streams.data, center=draw_truth(20, streams.truth))
     # at J = 0 the selection term is P ln(1 + e^-eta), the prior's is its normalisation
     constants = soft_energy(np.zeros(20), data.X, data.y, ensemble) + 200 * np.logaddexp(0.0, -1.0)
     h = data.y * (data.X @ np.zeros(20))

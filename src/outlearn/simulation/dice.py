@@ -39,6 +39,8 @@ class Dice:
         N and P.
     rng : Generator or int, optional
         Source of everything random.
+    center : array (N,), optional
+        The truth B; uniform on the sphere |B|² = N when left out.
     memory : int
         Bytes that the visited vectors may take. They allow ``max_directions`` vectors on each side; when
         an algorithm visits more, the rest of the matrix is drawn in full, conditioned on all that was
@@ -66,6 +68,7 @@ class Dice:
         n_samples: int,
         rng: np.random.Generator | int | None = None,
         *,
+        center: ArrayLike | None = None,
         memory: int = 1 << 31,
     ) -> None:
         for name, size in (("n_features", n_features), ("n_samples", n_samples)):
@@ -80,8 +83,14 @@ class Dice:
             )
         seeds = np.random.default_rng(rng).integers(0, 2**63, size=4)
         self._stream = np.random.Generator(np.random.SFC64([int(s) for s in seeds]))
-        center = self._stream.standard_normal(n_features)
-        self.center: Array = center * (np.sqrt(n_features) / np.linalg.norm(center))
+        if center is None:
+            B = self._stream.standard_normal(n_features)
+            B *= np.sqrt(n_features) / np.linalg.norm(B)
+        else:
+            B = np.array(center, dtype=np.float64)
+            if B.shape != (n_features,) or not np.isfinite(B).all():
+                raise ParameterError("center", B.shape, f"{n_features} finite numbers")
+        self.center: Array = B
         self.informative = self._stream.random(n_samples) < ensemble.informative_fraction
         self._shift = self.center / np.sqrt(n_features)
         self._spread = 1.0 / np.sqrt(ensemble.gamma)

@@ -5,43 +5,61 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from outlearn.exceptions import OutlearnError
-from outlearn.inference.amp import AmpResult, amp
+from outlearn.inference.amp import AmpResult, AmpStatus, amp
 from outlearn.inference.hard import hard_em
 from outlearn.inference.hebb import hebb
-from outlearn.inference.results import FitResult
+from outlearn.inference.many import ManyFits, hard_em_many, soft_em_many
+from outlearn.inference.results import FitResult, FitStatus
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.soft import soft_em
-from outlearn.model import overlaps, sample
+from outlearn.model import Dataset, overlaps, sample
 from outlearn.simulation.dice import Dice
 from outlearn.simulation.statistics import CONVERGED, FAILED, RunRecord
 from outlearn.simulation.task import Task
 
-__all__ = ["draw", "learn", "make_runs", "measure", "single_threaded", "streams"]
+__all__ = ["Streams", "draw", "draw_truth", "learn", "make_runs", "measure", "single_threaded"]
 
 Array = NDArray[np.float64]
 
 
-def streams(seed: int, task: Task, index: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """Two streams of one run, for its data and for its start: they depend on nothing but these three."""
-    root = np.random.SeedSequence(seed, spawn_key=(int(task.strong_id, 16), index))
-    data, start = (np.random.default_rng(child) for child in root.spawn(2))
-    return data, start
+class Streams(NamedTuple):
+    """Random streams of one run; they depend on the seed, the task and the index, and on nothing else."""
+
+    truth: np.random.Generator
+    data: np.random.Generator
+    start: np.random.Generator
+
+    @classmethod
+    def of(cls, seed: int, task: Task, index: int) -> Streams:
+        """Make them."""
+        root = np.random.SeedSequence(seed, spawn_key=(int(task.strong_id, 16), index))
+        return cls(*(np.random.default_rng(child) for child in root.spawn(3)))
 
 
-def draw(task: Task, rng: np.random.Generator) -> tuple[Reads, Array, NDArray[np.bool_]]:
-    """Draw the data of one run, dense or matrix-free: what the learner reads, and the hidden B and V."""
+def draw_truth(n_features: int, rng: np.random.Generator) -> Array:
+    """B, uniform on the sphere |B|² = N."""
+    B = rng.standard_normal(n_features)
+    return B * (math.sqrt(n_features) / np.linalg.norm(B))
+
+
+def draw(task: Task, B: Array, rng: np.random.Generator) -> Reads:
+    """Draw the data of one run, dense or matrix-free."""
     if task.draw == "matrix-free":
-        dice = Dice(task.ensemble, task.n_features, task.n_samples, rng)
-        return dice, dice.center, dice.informative
-    data = sample(task.ensemble, task.n_features, task.n_samples, rng, dtype=np.dtype(task.dtype))
-    return Rows.of(data.X, signs=data.y), data.center, data.informative
+        return Dice(task.ensemble, task.n_features, task.n_samples, rng, center=B)
+    data = _sample(task, B, rng)
+    return Rows.of(data.X, signs=data.y)
+
+
+def _sample(task: Task, B: Array, rng: np.random.Generator) -> Dataset:
+    dtype = np.dtype(task.dtype)
+    return sample(task.ensemble, task.n_features, task.n_samples, rng, dtype=dtype, center=B)
 
 
 def make_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
@@ -56,7 +74,14 @@ def make_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
     True
     """
     with single_threaded():
-        return [_one(task, seed, index) for index in indices]
+        if not _fits_in_one_call(task):
+            return [_one(task, seed, index) for index in indices]
+        try:
+            return _in_one_call(task, seed, indices)
+        except OutlearnError as error:
+            if len(indices) == 1:
+                return [_failure(indices[0], error)]
+        return [record for index in indices for record in make_runs(task, seed, [index])]
 
 
 def single_threaded() -> Any:
@@ -70,25 +95,84 @@ def _pools() -> ThreadpoolController:
 
 
 def _one(task: Task, seed: int, index: int) -> RunRecord:
-    data_stream, start_stream = streams(seed, task, index)
+    streams = Streams.of(seed, task, index)
     try:
-        reads, B, _ = draw(task, data_stream)
-        fit = learn(task, reads, B, start_stream)
+        B = draw_truth(task.n_features, streams.truth)
+        reads = draw(task, B, streams.data)
+        fit = learn(task, reads, B, streams.start)
         return measure(task, index, fit, reads, B)
     except OutlearnError as error:
-        return RunRecord(index=index, status=f"{FAILED}: {type(error).__name__}: {error}")
+        return _failure(index, error)
+
+
+def _failure(index: int, error: OutlearnError) -> RunRecord:
+    return RunRecord(index=index, status=f"{FAILED}: {type(error).__name__}: {error}")
+
+
+def _fits_in_one_call(task: Task) -> bool:
+    """Whether the compiled loop over many small problems serves this task."""
+    return (
+        task.learner in ("soft", "hard")
+        and task.start in ("random", "teacher", "hebb")
+        and task.draw == "dense"
+        and not task.learn
+        and not task.accelerate
+        and math.isfinite(task.ensemble.eta_tilde)
+    )
+
+
+def _in_one_call(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
+    n, p = task.n_features, task.n_samples
+    streams = [Streams.of(seed, task, index) for index in indices]
+    truths = [draw_truth(n, s.truth) for s in streams]
+    square_sums = np.zeros(len(indices))
+
+    def fill(run: int, X: NDArray[Any], y: Array) -> None:
+        data = _sample(task, truths[run], streams[run].data)
+        X[...], y[...] = data.X, data.y
+        square_sums[run] = np.einsum("ij,ij->", X, X, dtype=np.float64)
+
+    start: str | Array = "hebb"
+    if task.start != "hebb":
+        start = np.array(
+            [_given_start(task, B, s.start) for B, s in zip(truths, streams, strict=True)], dtype=np.float64
+        )
+    many: Any = soft_em_many if task.learner == "soft" else hard_em_many
+    fits: ManyFits = many(
+        fill,
+        shape=(len(indices), p, n),
+        dtype=np.dtype(task.dtype),
+        start=start,
+        keep_proba=True,
+        max_iter=task.max_iter,
+        tol=task.tol,
+        **_known(task),
+    )
+    assert fits.inlier_probas is not None
+    return [
+        _record(
+            task,
+            index,
+            center=fits.centers[k],
+            B=truths[k],
+            status=fits.status[k],
+            square=float(fits.inlier_probas[k] @ fits.inlier_probas[k]),
+            energy=_energy_per_dimension(task, fits.energies[k], square_sums[k], _known(task)),
+            iterations=int(fits.n_iter[k]),
+            data_reads=int(fits.n_iter[k]) + 1 + (task.start == "hebb"),
+        )
+        for k, index in enumerate(indices)
+    ]
 
 
 def learn(
     task: Task, reads: Reads, B: Array, rng: np.random.Generator, start: Array | None = None
 ) -> FitResult | AmpResult:
     """Run the task's learner on data, from its own start or from a given centre c = J/√N."""
-    e = task.ensemble
-    known: dict[str, Any] = {"noise_variance": 1.0 / e.gamma_tilde}
+    known = _known(task)
     if task.learner == "hebb":
-        return hebb(reads, **known)
-    known["contamination"] = _contamination(e.eta_tilde)
-    settings = known | {"learn": task.learn, "max_iter": task.max_iter, "tol": task.tol}
+        return hebb(reads, noise_variance=known["noise_variance"])
+    settings: dict[str, Any] = known | {"learn": task.learn, "max_iter": task.max_iter, "tol": task.tol}
     begin = _start(task, reads, B, known, rng) if start is None else start
     if task.learner == "amp":
         return amp(reads, start=begin, rng=rng, **settings)
@@ -100,12 +184,9 @@ def _start(
     task: Task, reads: Reads, B: Array, known: dict[str, Any], rng: np.random.Generator
 ) -> str | Array:
     """The centre c = J/√N where the run begins, or the name of a start that the algorithm knows itself."""
-    scale = 1.0 / math.sqrt(task.n_features)
     match task.start:
-        case "random":
-            return scale * rng.standard_normal(task.n_features)
-        case "teacher":
-            return scale * B
+        case "random" | "teacher":
+            return _given_start(task, B, rng)
         case "amp":
             return amp(reads, rng=rng, **known).center
         case name:
@@ -113,52 +194,82 @@ def _start(
             return name
 
 
-def _contamination(eta: float) -> float:
-    return float(np.exp(-np.logaddexp(0.0, -eta)))
+def _given_start(task: Task, B: Array, rng: np.random.Generator) -> Array:
+    J = rng.standard_normal(task.n_features) if task.start == "random" else B
+    return J / math.sqrt(task.n_features)
+
+
+def _known(task: Task) -> dict[str, float]:
+    """What the learner believes, in raw units."""
+    e = task.ensemble
+    contamination = float(np.exp(-np.logaddexp(0.0, -e.eta_tilde)))
+    return {"contamination": contamination, "noise_variance": 1.0 / e.gamma_tilde}
 
 
 def measure(task: Task, index: int, fit: FitResult | AmpResult, reads: Reads, B: Array) -> RunRecord:
     """Compare what was found with the truth B."""
-    R, Q = overlaps(math.sqrt(task.n_features) * fit.center, B)
-    return RunRecord(
-        index=index,
-        status=CONVERGED if fit.converged else fit.status.name.lower().replace("_", " "),
-        R=R,
-        Q=Q,
-        z=_response(task, fit, R, Q),
-        energy=_energy(task, fit, reads),
+    beliefs = {"contamination": fit.contamination, "noise_variance": fit.noise_variance}
+    if isinstance(fit, AmpResult):
+        square = None
+        energy = (fit.free_energy + _selection_constant(task, fit.contamination)) / task.n_features
+    else:
+        square = float(fit.inlier_proba @ fit.inlier_proba)
+        energy = _energy_per_dimension(task, fit.energy, float(reads.square_norms().sum()), beliefs)
+    return _record(
+        task,
+        index,
+        center=fit.center,
+        B=B,
+        status=fit.status,
+        square=square,
+        energy=energy,
         iterations=fit.n_iter,
         data_reads=reads.n_reads,
+        noise_variance=fit.noise_variance,
     )
 
 
-def _energy(task: Task, fit: FitResult | AmpResult, reads: Reads) -> float:
-    """Energy per dimension without what depends on the data only: the theory's free energy f at T = 0.
+def _record(
+    task: Task,
+    index: int,
+    *,
+    center: Array,
+    B: Array,
+    status: FitStatus | AmpStatus,
+    square: float | None,
+    noise_variance: float | None = None,
+    **rest: Any,
+) -> RunRecord:
+    R, Q = overlaps(math.sqrt(task.n_features) * center, B)
+    precision = task.ensemble.gamma_tilde if noise_variance is None else 1.0 / noise_variance
+    return RunRecord(
+        index=index,
+        status=CONVERGED if status.converged else status.name.lower().replace("_", " "),
+        R=R,
+        Q=Q,
+        z=None if not square else _response(task, R, Q, square, precision),
+        **rest,
+    )
+
+
+def _response(task: Task, R: float, Q: float, square: float, precision: float) -> float:
+    """z = β(Q - q) of a MAP estimate by the second saddle-point equation, Q - R² = z² γ̃²/γ Σ<V>²/N."""
+    scale = precision**2 * square / (task.ensemble.gamma * task.n_features)
+    return math.sqrt(max(Q - R * R, 0.0) / scale)
+
+
+def _energy_per_dimension(task: Task, energy: float, square_sum: float, beliefs: dict[str, float]) -> float:
+    """Training energy per dimension without what depends on the data only: the theory's f at T = 0.
 
     Left out are the labels, the noise's own Gaussian, the prior's normalisation, and P ln p0.
     """
-    p, n = reads.shape
-    eta = _eta(fit.contamination)
-    selection = 0.0 if math.isinf(eta) else -float(p * np.logaddexp(0.0, -eta))
-    if isinstance(fit, AmpResult):
-        return (fit.free_energy + selection) / n
-    noise = fit.noise_variance
-    constants = p * math.log(2.0) + 0.5 * p * n * math.log(2.0 * math.pi * noise)
-    constants += 0.5 * float(reads.square_norms().sum()) / noise
+    p, n, noise = task.n_samples, task.n_features, beliefs["noise_variance"]
+    constants = p * math.log(2.0) + 0.5 * p * n * math.log(2.0 * math.pi * noise) + 0.5 * square_sum / noise
     if task.learner != "hard" and "center_variance" not in task.learn:
         constants += 0.5 * n * math.log(2.0 * math.pi)
-    return (fit.energy - constants + selection) / n
+    return (energy - constants + _selection_constant(task, beliefs["contamination"])) / n
 
 
-def _eta(contamination: float) -> float:
-    return math.log(contamination) - math.log1p(-contamination) if contamination > 0.0 else -math.inf
-
-
-def _response(task: Task, fit: FitResult | AmpResult, R: float, Q: float) -> float | None:
-    """z = β(Q - q) by the second saddle-point equation, Q - R² = z² γ̃²/γ Σ<V>²/N; for MAP estimates only."""
-    if isinstance(fit, AmpResult):
-        return None
-    square = float(fit.inlier_proba @ fit.inlier_proba) / (task.n_features * fit.noise_variance**2)
-    if not square > 0.0:
-        return None
-    return math.sqrt(max(Q - R * R, 0.0) * task.ensemble.gamma / square)
+def _selection_constant(task: Task, contamination: float) -> float:
+    """P ln p0, which the energies hold and f does not; nothing where there are no outliers."""
+    return task.n_samples * math.log(contamination) if contamination > 0.0 else 0.0
