@@ -191,7 +191,7 @@ def _tangent(family: Family, x: Array, toward: Array, rows: Index) -> tuple[Arra
         right[:, n] = 1.0
         tangent = solve_rows(bordered, right)
         tangent /= np.linalg.norm(tangent, axis=1)[:, None]
-    return tangent, np.isfinite(tangent).all(axis=1)
+    return tangent, np.asarray(np.isfinite(tangent).all(axis=1))
 
 
 def _correct(

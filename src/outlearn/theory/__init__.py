@@ -1,10 +1,15 @@
 """Replica theory: saddle points, branches, transitions, phase diagrams, limits, exact and as printed."""
 
+from outlearn.theory.bayes import BayesOptimal
 from outlearn.theory.diagram import Line, PhaseDiagram, phase_diagram
+from outlearn.theory.empirical_risk import EmpiricalRisk
+from outlearn.theory.evolution import StateEvolution, state_evolution
 from outlearn.theory.follow import Path, follow
 from outlearn.theory.hard import HardSelection
 from outlearn.theory.hebb import Hebb
 from outlearn.theory.limit import Limit, limit
+from outlearn.theory.losses import Hinge, Huber, Logistic, Loss, Square, SquaredHinge
+from outlearn.theory.mixture import Component
 from outlearn.theory.results import SaddlePoint, to_frame
 from outlearn.theory.soft import SoftSelection
 from outlearn.theory.solve import Branches, branches, learning_curve, solve
@@ -12,18 +17,28 @@ from outlearn.theory.system import Explicit, Learner, Points, System
 from outlearn.theory.transitions import Transition, transitions
 
 __all__ = [
+    "BayesOptimal",
     "Branches",
+    "Component",
+    "EmpiricalRisk",
     "Explicit",
     "HardSelection",
     "Hebb",
+    "Hinge",
+    "Huber",
     "Learner",
     "Limit",
     "Line",
+    "Logistic",
+    "Loss",
     "Path",
     "PhaseDiagram",
     "Points",
     "SaddlePoint",
     "SoftSelection",
+    "Square",
+    "SquaredHinge",
+    "StateEvolution",
     "System",
     "Transition",
     "branches",
@@ -32,6 +47,7 @@ __all__ = [
     "limit",
     "phase_diagram",
     "solve",
+    "state_evolution",
     "to_frame",
     "transitions",
 ]

@@ -30,8 +30,8 @@ _SAME_LINE = 0.6  # transitions of neighbouring alphas further apart in eta belo
 class Line:
     """Points of one boundary line, sorted by alpha.
 
-    ``kind`` is "first order", "lower spinodal", "upper spinodal" or "stability" (the equilibrium's de
-    Almeida-Thouless number passes through one). ``of`` numbers the transitions; a first-order line and its two
+    ``kind`` is "first order", "lower spinodal", "upper spinodal" or "stability" (there the equilibrium's de
+    Almeida-Thouless number is one). ``of`` numbers the transitions; a first-order line and its two
     spinodals share it. ``error`` is an estimate in eta.
     """
 
@@ -155,7 +155,7 @@ def phase_diagram(
     """
     a, e = _axis("alphas", alphas, positive=True), _axis("etas", etas, positive=False)
     system = learner.system()
-    base = Points.of(Ensemble(float(e[0]), gamma, gamma_tilde), a)
+    base = Points.of(Ensemble(float(e[0]), gamma, gamma if gamma_tilde is None else gamma_tilde), a)
     span = (float(e[0]), float(e[-1]))
     found_lines: list[Line] = []
     paths: list[Stretch] = []

@@ -339,7 +339,7 @@ def crossings(system: System, rows: Points, over: str, found: list[Stretch]) -> 
         for j in np.flatnonzero(best[1:] != best[:-1]):
             a, b = mine[best[j]], mine[best[j + 1]]
             # energies between curve points are interpolated here, so the bracket gets some air
-            floor, ceiling = mesh[max(j - 3, 0)], mesh[min(j + 4, len(mesh) - 1)]
+            floor, ceiling = float(mesh[max(int(j) - 3, 0)]), float(mesh[min(int(j) + 4, len(mesh) - 1)])
             low, high = max(a.t[0], b.t[0], floor), min(a.t[-1], b.t[-1], ceiling)
             if low <= high:
                 pairs.append((a, b, float(low), float(high)))
@@ -376,9 +376,9 @@ def energies_at(
         x, residual, _ = polish(system, at, guess, np.arange(len(solve)))
         energy[solve], v[solve] = system.free_energy(at, x), x
         good[solve] = (residual < 1e-10) & (np.abs(x - guess).max(axis=1) < 1.0)
-    for i, (s, t_i) in enumerate(wanted):
+    for i, (s, where) in enumerate(wanted):
         if s.explicit is not None:
-            energy[i] = np.interp(t_i, s.t, s.energy)
+            energy[i] = np.interp(where, s.t, s.energy)
     return energy, v, good
 
 

@@ -218,11 +218,11 @@ class SelectionSystem(System):
             )
         shrink = 1.0 / (1.0 + gt * alpha * points.p1)
         scale = np.minimum(1.0, gamma / gt)
-        for cosine, Q, z in _GUESSES:
+        for cosine, Q, response in _GUESSES:
             Q_k = Q * np.ones_like(alpha)
             T = Q_k * (1.0 - cosine**2)
             # Q - R² = z² (g²/gamma) Q_hat ties the number of selected examples to the other three
-            z_k = np.clip(z * scale, shrink, None)
+            z_k = np.clip(response * scale, shrink, None)
             guesses.append(
                 (cosine * np.sqrt(Q_k), T, z_k, np.minimum(T * gamma / (z_k * gt) ** 2, 0.9 * alpha))
             )
