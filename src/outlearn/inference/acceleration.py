@@ -36,6 +36,16 @@ class Climb:
     last: Step | None = None
     converged: bool = False
 
+    @property
+    def ahead(self) -> State:
+        """Where the last EM step leads."""
+        return self.start if self.last is None else self.last.next
+
+    @property
+    def total_weight(self) -> float:
+        """How many examples the last accepted state keeps."""
+        return 0.0 if self.last is None else self.last.total_weight
+
     def accept(self, step: Step) -> bool:
         """Move to a step whose energy did not rise; True when it is time to stop."""
         self.last = step
@@ -58,11 +68,16 @@ def residual(step: Step) -> float:
     )
 
 
-def descend(problem: Selection, climbs: Sequence[Climb], scheme: Callable[[Climb], Path]) -> None:
-    """Run all climbs to their end; every round reads the data once for all that are still on their way."""
+def descend(
+    problem: Selection, climbs: Sequence[Climb], scheme: Callable[[Climb], Path], rounds: int | None = None
+) -> list[Climb]:
+    """Run all climbs, to their end or for some rounds; return those that are not at their end.
+
+    Every round reads the data once for all that are still on their way.
+    """
     paths = [(climb, scheme(climb)) for climb in climbs]
     waiting = [(climb, path, next(path)) for climb, path in paths]
-    while waiting:
+    while waiting and rounds != 0:
         steps = problem.read([state for _, _, state in waiting])
         going = []
         for (climb, path, _), step in zip(waiting, steps, strict=True):
@@ -70,6 +85,8 @@ def descend(problem: Selection, climbs: Sequence[Climb], scheme: Callable[[Climb
             with contextlib.suppress(StopIteration):
                 going.append((climb, path, path.send(step)))
         waiting = going
+        rounds = None if rounds is None else rounds - 1
+    return [climb for climb, _, _ in waiting]
 
 
 def plain(climb: Climb) -> Path:

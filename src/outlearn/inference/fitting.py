@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from outlearn.exceptions import DataError, ParameterError
-from outlearn.inference.acceleration import Climb, descend, plain, squarem
+from outlearn.inference.acceleration import Climb, Path, descend, plain, squarem
 from outlearn.inference.gram import Reduction
 from outlearn.inference.results import FitResult, FitStatus, StartOutcome
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Beliefs, Selection
-from outlearn.inference.starts import IN_SPAN, planned
+from outlearn.inference.starts import planned
 
 __all__ = ["fit", "readable"]
 
@@ -57,28 +58,43 @@ def fit(
     reads = readable(X, y, sample_weight, n_threads)
     beliefs = Beliefs.of(contamination, noise_variance, center_variance, reads.shape[1])
     problem = Selection(reads, hard=hard, learn=learn)
-    starts = planned(start, n_init, hard, reads.shape[1])
     stream = np.random.default_rng(rng)
-    reduction = Reduction.where_it_pays(problem, len(starts)) if max_iter > 1 else None
-    climbs, outside = [], []
-    for name, make in starts:
-        in_span = reduction is not None and name in IN_SPAN
-        where = reduction.problem if reduction is not None and in_span else problem
-        state = where.state(make(where, beliefs, stream), beliefs)
-        climbs.append(Climb(name, state, tol=_reachable(tol, reads), max_iter=max_iter))
-        if not in_span:
-            outside.append(climbs[-1])
-    if reduction is not None and outside:
-        for climb, (step, state) in zip(outside, reduction.enter([c.start for c in outside]), strict=True):
-            climb.n_iter, climb.energies, climb.start = 1, [step.energy], state
-    descend(reduction.problem if reduction else problem, climbs, squarem if accelerate else plain)
-    return _report(problem, reduction, climbs, trace)
+    climbs = [
+        Climb(
+            name,
+            problem.state(make(problem, beliefs, stream), beliefs),
+            tol=_reachable(tol, reads),
+            max_iter=max_iter,
+        )
+        for name, make in planned(start, n_init, hard, reads.shape[1])
+    ]
+    scheme = squarem if accelerate else plain
+    going = descend(problem, climbs, scheme, Reduction.patience(reads, len(climbs)))
+    if going and isinstance(reads, Rows):
+        _descend_reduced(Reduction(problem, reads), going, scheme)
+    return _report(problem, climbs, trace)
 
 
-def _report(problem: Selection, reduction: Reduction | None, climbs: list[Climb], trace: bool) -> FitResult:
+def _descend_reduced(reduction: Reduction, climbs: list[Climb], scheme: Callable[[Climb], Path]) -> None:
+    """Finish climbs among inner products, and bring their ends back."""
+    entered = reduction.enter([climb.ahead for climb in climbs])
+    still = []
+    for climb, (step, state) in zip(climbs, entered, strict=True):
+        climb.n_iter += 1
+        if not climb.accept(step):
+            climb.start = state
+            still.append(climb)
+    if not still:
+        return
+    descend(reduction.problem, still, scheme)
+    steps = [climb.last for climb in still if climb.last is not None]
+    for climb, step, state in zip(still, steps, reduction.leave(steps), strict=True):
+        climb.last = replace(step, next=state)
+
+
+def _report(problem: Selection, climbs: list[Climb], trace: bool) -> FitResult:
     best = min(climbs, key=lambda climb: climb.energies[-1])
-    assert best.last is not None
-    step, weights = problem.weigh(reduction.leave(best.last) if reduction else best.last.next)
+    step, weights = problem.weigh(best.ahead)
     final = step.state
     if problem.hard:
         final = step.posterior  # the centre goes with the selection that is returned
@@ -99,9 +115,7 @@ def _report(problem: Selection, reduction: Reduction | None, climbs: list[Climb]
 
 
 def _outcome(problem: Selection, climb: Climb, best: Climb) -> StartOutcome:
-    assert climb.last is not None
-    assert best.last is not None
-    a, b = climb.last.next.center, best.last.next.center
+    a, b = climb.ahead.center, best.ahead.center
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     return StartOutcome(
         name=climb.name,
@@ -114,11 +128,10 @@ def _outcome(problem: Selection, climb: Climb, best: Climb) -> StartOutcome:
 
 
 def _status(problem: Selection, climb: Climb) -> FitStatus:
-    assert climb.last is not None
-    end = climb.last.next
+    end = climb.ahead
     return FitStatus.of(
         converged=climb.converged,
-        kept=climb.last.total_weight * problem.reads.shape[0] / problem.n_examples,
+        kept=climb.total_weight * problem.reads.shape[0] / problem.n_examples,
         square=float(end.center @ end.center),
         n_features=problem.n_features,
         noise_variance=end.noise_variance,

@@ -7,6 +7,7 @@ weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.lapack import dpstrf
 
-from outlearn.inference.rows import Rows
+from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Selection, State, Step
 
 __all__ = ["Reduction"]
@@ -32,35 +33,40 @@ class Reduction:
         reads = Rows.of(self._factor, sample_weight=rows.sample_weight, n_threads=rows.n_threads)
         self.problem = Selection(reads, hard=full.hard, learn=full.learn, n_features=full.n_features)
 
-    @classmethod
-    def where_it_pays(cls, full: Selection, n_starts: int) -> Reduction | None:
-        """Reduce dense data of few rows: P <= N/10, or P <= N/2 where eight or more starts share it."""
-        rows = full.reads
-        p, n = rows.shape
-        if not isinstance(rows, Rows) or sparse.issparse(rows.X):
-            return None
-        if not (10 * p <= n or (2 * p <= n and n_starts >= 8)):
-            return None
-        return cls(full, rows)
+    @staticmethod
+    def patience(reads: Reads, n_starts: int) -> int | None:
+        """Rounds of EM on the rows that cost as much as their inner products; None where these cannot help.
 
-    def enter(self, states: list[State]) -> list[tuple[Step, State]]:
+        Reducing once that much has been spent is never much worse than the better of the two from the outset.
+        The inner products take P^2 N multiplications; they run about 13 times faster than those of a single
+        pass, which waits for memory, and 4 times faster than those of several starts.
+        """
+        p, n = reads.shape
+        if not isinstance(reads, Rows) or sparse.issparse(reads.X) or 4 * p > n:
+            return None
+        return 1 + (p // 13 if n_starts == 1 else p // (4 * n_starts))
+
+    def enter(self, states: Sequence[State]) -> list[tuple[Step, State]]:
         """Take one EM step from any centres, in one read; where they lead is given in the span."""
-        weights = np.ones((self.full.reads.shape[0], len(states)))
-        steps = self.full.read(states, weights)
+        steps, weights = self._weigh(self.full, states)
         sums = (self.full.counts[:, None] * weights).T @ self._factor
-        return [
-            (step, replace(step.next, center=total_sum / _divisor(step)))
-            for step, total_sum in zip(steps, sums, strict=True)
-        ]
+        return [(step, _with_center(step, row)) for step, row in zip(steps, sums, strict=True)]
 
-    def leave(self, step: Step) -> State:
-        """Return ``step.next`` with its centre among the data's own coordinates; one read."""
-        weights = self.problem.weigh(step.state)[1]
-        return replace(step.next, center=self.full.reads.weighted_sums(weights[:, None])[0] / _divisor(step))
+    def leave(self, steps: Sequence[Step]) -> list[State]:
+        """Return where the steps lead, with centres among the data's own coordinates; one read."""
+        _, weights = self._weigh(self.problem, [step.state for step in steps])
+        sums = self.full.reads.weighted_sums(weights)
+        return [_with_center(step, row) for step, row in zip(steps, sums, strict=True)]
+
+    @staticmethod
+    def _weigh(problem: Selection, states: Sequence[State]) -> tuple[list[Step], Array]:
+        weights = np.ones((problem.reads.shape[0], len(states)))
+        return problem.read(states, weights), weights
 
 
-def _divisor(step: Step) -> float:
-    return step.total_weight + step.state.noise_variance / step.state.center_variance
+def _with_center(step: Step, weighted_sum: Array) -> State:
+    total = step.total_weight + step.state.noise_variance / step.state.center_variance
+    return replace(step.next, center=weighted_sum / total)
 
 
 def _gram(rows: Rows) -> Array:

@@ -13,13 +13,11 @@ from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.rows import Reads
 from outlearn.inference.selection import Beliefs, Selection
 
-__all__ = ["IN_SPAN", "STARTS", "Start", "hebb_center", "named_start", "planned"]
+__all__ = ["STARTS", "Start", "hebb_center", "named_start", "planned"]
 
 Array = NDArray[np.float64]
 Start = Callable[[Selection, Beliefs, np.random.Generator], Array]
 STARTS: dict[str, Start] = {}
-# Starts that lie in the span of the rows and turn with them: they can be made in any coordinates of it.
-IN_SPAN = frozenset({"hebb", "spectral", "soft"})
 
 
 def named_start(name: str) -> Callable[[Start], Start]:
