@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.real import contamination, sets
@@ -48,7 +50,7 @@ class Outcome:
 def run_cell(cell: Cell, code: str) -> Outcome:
     """Spoil, scale, fit, test."""
     task = contamination.spoil(load(cell.set), cell.kind, cell.rate, cell.seed)
-    scaler = StandardScaler().fit(task.X)
+    scaler = make_pipeline(VarianceThreshold(), StandardScaler()).fit(task.X)
     start = time.perf_counter()
     try:
         with warnings.catch_warnings():

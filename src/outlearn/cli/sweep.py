@@ -1,0 +1,159 @@
+"""``outlearn sweep``: a phase diagram as a table and as a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from outlearn.cli.learners import Beta, LearnerNames, Regularization
+from outlearn.cli.options import AsJson
+from outlearn.cli.output import atomic, check_writable, print_json, print_table, say
+
+__all__ = ["parse_range", "sweep"]
+
+
+def sweep(
+    alphas: Annotated[str, typer.Option(help="Range of α, as start:stop:count or start:stop:count:log.")] = (
+        "0.5:50:24:log"
+    ),
+    etas: Annotated[str, typer.Option(help="Range of η, likewise.")] = "0:8:33",
+    gamma: Annotated[
+        float, typer.Option("--gamma", "-g", help="Inverse variance of the clusters, > 0.")
+    ] = 10.0,
+    learner: LearnerNames = ["soft"],  # noqa: B006  # typer copies it
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="CSV file: a line per point and branch; -lines.csv beside it."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", "-p", help="Picture to draw (PNG, SVG or PDF by its suffix).")
+    ] = None,
+    beta: Beta = 1.0,
+    regularization: Regularization = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a phase diagram over (α, η): every branch at every point, and the lines between the phases.
+
+    Prints the boundary lines: first-order transitions, spinodals, and loss of replica stability. With more
+    than one learner, the learner's name is put before the suffix of every file.
+
+    \b
+    Examples:
+      outlearn sweep --alphas 1:30:24:log --etas 0:8:33 -o diagram.csv --picture diagram.png
+      outlearn sweep --learner bayes --gamma 4 --json
+    """
+    from outlearn import theory
+    from outlearn.cli.learners import learner as make_learner
+    from outlearn.exceptions import ParameterError
+
+    alpha_values, eta_values = parse_range("alphas", alphas), parse_range("etas", etas)
+    kinds = ("png", "svg", "pdf")
+    if picture is not None and picture.suffix.lstrip(".") not in kinds:
+        raise ParameterError("picture", str(picture), f"a name that ends in .{', .'.join(kinds)}")
+    for path in (output, picture):
+        if path is not None:
+            check_writable(path)
+    documents, rows = [], []
+    for name in learner:
+        rule = make_learner(name, beta, regularization)
+        with _progress(name) as progress:
+            diagram = theory.phase_diagram(
+                rule, gamma=gamma, alphas=alpha_values, etas=eta_values, progress=progress
+            )
+        lines = diagram.lines_to_frame()
+        if output is not None:
+            target = _named(output, name, learner)
+            _write_table(diagram.to_frame(), target)
+            _write_table(lines, target.with_stem(f"{target.stem}-lines"))
+        if picture is not None:
+            target = _named(picture, name, learner)
+            _draw(diagram, target)
+        failed = sum(status.name != "CONVERGED" for status in diagram.status.flat)
+        if failed:
+            say(
+                f"outlearn: warning: {failed} of {diagram.status.size} points of {name} are not complete: "
+                "see the column status"
+            )
+        documents.append(
+            {
+                "name": name,
+                "learner": repr(rule),
+                "gamma": gamma,
+                "incomplete_points": failed,
+                "points": None if output is not None else diagram.to_frame().to_dict(orient="records"),
+                "lines": lines.to_dict(orient="records"),
+            }
+        )
+        rows += [(name, *line) for line in lines.itertuples(index=False)]
+    if as_json:
+        print_json(documents)
+    elif rows:
+        print_table(
+            ("learner", "line", "of", "alpha", "eta", "error of eta"), rows, title="lines between phases"
+        )
+    else:
+        say("no line between phases in this range")
+
+
+def parse_range(name: str, text: str) -> Any:
+    """Read start:stop:count, evenly spaced, or start:stop:count:log, spaced in ratio; or one number.
+
+    >>> parse_range("alphas", "1:100:3:log").round(9).tolist(), parse_range("etas", "2").tolist()
+    ([1.0, 10.0, 100.0], [2.0])
+    """
+    import numpy as np
+
+    from outlearn.exceptions import ParameterError
+
+    wanted = "start:stop:count or start:stop:count:log with start < stop (> 0 for log) and count >= 2"
+    parts = text.split(":")
+    try:
+        if len(parts) == 1:
+            return np.array([float(text)])
+        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
+    except (ValueError, IndexError):
+        raise ParameterError(name, text, wanted) from None
+    in_ratio = parts[3:] == ["log"]
+    if not start < stop or count < 2 or (in_ratio and start <= 0) or (parts[3:] and not in_ratio):
+        raise ParameterError(name, text, wanted)
+    return np.geomspace(start, stop, count) if in_ratio else np.linspace(start, stop, count)
+
+
+def _named(path: Path, name: str, learners: list[str]) -> Path:
+    return path if len(learners) == 1 else path.with_stem(f"{path.stem}-{name}")
+
+
+def _write_table(frame: Any, path: Path) -> None:
+    with atomic(path) as temporary:
+        frame.to_csv(temporary, index=False)
+    say(f"{len(frame)} lines in {path}")
+
+
+def _draw(diagram: Any, path: Path) -> None:
+    from outlearn.figures.diagram import draw_diagram
+
+    with atomic(path) as temporary:
+        draw_diagram(diagram).savefig(temporary, dpi=150)
+    say(f"picture in {path}")
+
+
+class _progress:
+    """A bar on the screen, nothing in a pipe; called with the share that is done."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> Any:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._bar = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
+        self._bar.start()
+        task = self._bar.add_task(self._name, total=1.0)
+        return lambda share: self._bar.update(task, completed=share)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
