@@ -1,1 +1,8 @@
-"""scikit-learn estimators over the algorithms of ``inference``."""
+"""scikit-learn classifiers that select the informative examples by themselves."""
+
+from outlearn.estimators.base import SelectionClassifier
+from outlearn.estimators.hard import HardSelectionClassifier
+from outlearn.estimators.hebb import HebbClassifier
+from outlearn.estimators.soft import SoftSelectionClassifier
+
+__all__ = ["HardSelectionClassifier", "HebbClassifier", "SelectionClassifier", "SoftSelectionClassifier"]

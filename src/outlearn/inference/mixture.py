@@ -5,6 +5,8 @@ The density of an example (x, y), with state k (informative, of class k) or garb
     p(x, y, k) = ρ_k N(x; μ_k, S) · { 1 - ε - λ  if y = k;  λ/(K-1)  otherwise }
     p(x, y, garbage) = ε q_y N(x; m₀, S₀)
 
+q is the observed frequency of the labels: garbage may not know the label, else it would become one more
+cluster of one of the classes.
 The class means are μ_k = m + v_k·C: one midpoint m and K - 1 centres C, with v_k the corners of a regular
 simplex (±1 for two classes) and C ~ N(0, τ²). For two classes, spherical noise and λ = 0 this is the
 paper's model (Eqs. distexam, distv) of y(x - m), with C its centre and m a midpoint that is learned: free
@@ -32,13 +34,15 @@ from outlearn.inference.covariance import (
 from outlearn.inference.results import FitStatus
 from outlearn.inference.rows import Rows
 
-__all__ = ["Beliefs", "Mixture", "MixtureData", "MixtureFit", "Statistics", "fit_mixture", "simplex"]
+__all__ = ["Beliefs", "Mixture", "MixtureData", "MixtureFit", "RunningMoments", "Statistics", "fit_mixture", "simplex"]
 
 Array = NDArray[np.float64]
 
-_LABEL_PRIOR = 2.0  # examples' worth of belief that informative labels and garbage labels are alike
+_LABEL_PRIOR = 2.0  # examples' worth of belief that the classes are as frequent as their labels
 _STATE_PRIOR = 1.0  # examples' worth of belief in every kind of state: keeps fractions off 0 and 1
+_SPHERE_PULL = 1e-2  # examples' worth of prior: no more than keeps an empty cluster finite
 _DIAG_PULL = 2.0
+_FADING = 0.7  # a batch that is a share s of all examples so far moves the averages by s**0.7
 _FLOOR = 1e-9  # of the mean variance
 
 
@@ -143,6 +147,7 @@ class MixtureData:
         *,
         sample_weight: Array | None = None,
         n_threads: int = 1,
+        like: RunningMoments | None = None,
     ) -> None:
         self.labels = labels
         self.n_classes = n_classes
@@ -151,19 +156,21 @@ class MixtureData:
         self.n_total = int(n)
         self.weights = np.ones(p) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         total = self.weights.sum()
-        self.origin = np.asarray(self.weights @ X, dtype=np.float64).ravel() / total
+        known = like is not None and like.origin is not None
+        self.origin = like.origin if known else np.asarray(self.weights @ X, dtype=np.float64).ravel() / total
         self.scale = np.ones(n)
         self.basis: Array | None = None
         dense = not sparse.issparse(X)
-        if structure == "tied" or (structure == "spherical" and dense and 2 * p < n):
+        rotate = like is None and p < n
+        if structure == "tied" or (structure == "spherical" and dense and rotate and 2 * p < n):
             if not dense:
                 raise DataError("covariance 'tied' needs dense data, X is sparse")
             Z = np.asarray(X, dtype=np.float64) - self.origin
             if structure == "tied":
-                spread = np.sqrt((self.weights @ (Z * Z)) / total)
+                spread = like.scale if known else np.sqrt((self.weights @ (Z * Z)) / total)
                 self.scale = np.where(spread > 0.0, spread, 1.0)
                 Z /= self.scale
-            if p < n:
+            if rotate:
                 values, vectors = linalg.eigh(Z @ Z.T, check_finite=False)
                 keep = values > max(values[-1], 0.0) * 1e-10
                 self.basis = (vectors[:, keep].T @ Z) / np.sqrt(values[keep])[:, None]
@@ -171,7 +178,6 @@ class MixtureData:
             self.rows = Rows.of(np.ascontiguousarray(Z))
         else:
             self.rows = Rows.of(X, center=self.origin, n_threads=n_threads)
-        self.frequencies = np.bincount(labels, self.weights, n_classes) / total
         self.use(self.weights)
 
     def use(self, weights: Array) -> MixtureData:
@@ -182,7 +188,14 @@ class MixtureData:
         self.label_weights[np.arange(len(weights)), self.labels] = weights
         self.total = self._moments(weights)
         self.variance = moment_mean(self.structure, self.total, self.n_total) / self.count
+        self.frequencies = self.label_weights.sum(axis=0) / self.count
+        self.hebb = self._hebb()
         return self
+
+    def _hebb(self) -> Array:
+        """Centres that take every label at its word: the contrasts of the class means (K-1, n)."""
+        self.label_sums = self.rows.weighted_sums(self.label_weights)
+        return contrast_centers(self.label_sums, self.label_weights.sum(axis=0))
 
     def held_out(self, weights: Array) -> MixtureData:
         """Return the same examples in the same coordinates under other weights."""
@@ -271,14 +284,46 @@ class MixtureData:
             log_likelihood=likelihood,
         )
 
-    def log_label_given_input(self, mixture: Mixture) -> Array:
-        """(P,): log p(y | x) of the observed labels under the contaminated model."""
+    def log_densities(self, mixture: Mixture, leave_out: bool = False) -> Array:
+        """(P, K+1): ln p(x | state), up to a term that all states of an example share.
+
+        ``leave_out`` takes an example's own pull on the centres out of its fields (to first order, as the
+        cavity field of message passing): where P is about N, an example that was accepted once would
+        otherwise vouch for itself.
+        """
         D, b = mixture.directions()
         H = self.rows.fields(D) + b
+        norms = self.rows.square_norms()
         if not mixture.shared:
-            norms = self.rows.square_norms()
             for rows in self.rows._blocks():
                 H[rows, -1] += mixture.contrast(self.block(rows), norms[rows])
+        if leave_out:
+            L = H + mixture.log_states()[self.labels]
+            W = np.exp(L - np.logaddexp.reduce(L, axis=1)[:, None])
+            n_states = (W * self.weights[:, None]).sum(axis=0)
+            design, penalty = design_of(mixture, own_center=mixture.garbage_center is not mixture.midpoint)
+            normal = (design.T * n_states) @ design + np.diag(penalty + 1e-12 * self.count)
+            pull = design @ np.linalg.solve(normal, design.T)
+            distances = np.concatenate(
+                [mixture.covariance.square_distances(self.block(r), norms[r]) for r in self.rows._blocks()]
+            )
+            H -= (W @ pull) * (distances * np.minimum(self.weights, 1.0))[:, None]
+        return H
+
+    def inlier_proba(self, mixture: Mixture, leave_out: bool = False) -> Array:
+        """(P,): probability that each example is informative and rightly labelled."""
+        H = self.log_densities(mixture, leave_out) + mixture.log_states()[self.labels]
+        own = H[np.arange(len(self.labels)), self.labels]
+        return np.asarray(np.exp(own - np.logaddexp.reduce(H, axis=1)))
+
+    def log_evidence(self, mixture: Mixture) -> Array:
+        """(P,): ln p(x, y) of every example with its own pull on the centres taken out."""
+        H = self.log_densities(mixture, leave_out=True) + mixture.log_states()[self.labels]
+        return np.asarray(np.logaddexp.reduce(H, axis=1))
+
+    def log_label_given_input(self, mixture: Mixture, leave_out: bool = False) -> Array:
+        """(P,): log p(y | x) of the observed labels under the contaminated model."""
+        H = self.log_densities(mixture, leave_out)
         table = mixture.log_states()
         joint = np.stack([np.logaddexp.reduce(H + row, axis=1) for row in table], axis=1)
         own = joint[np.arange(len(self.labels)), self.labels]
@@ -305,6 +350,7 @@ class MixtureFit:
     status: FitStatus
     residual: float
     start: str
+    spread: float = 0.0
     energies: tuple[float, ...] = ()
 
 
@@ -316,6 +362,13 @@ class _Shrinkage:
     target: Any
 
 
+def contrast_centers(sums: Array, counts: Array) -> Array:
+    """Centres (K-1, n) from the classes' sums and counts."""
+    k = len(counts)
+    means = sums / np.maximum(counts, 1e-12)[:, None]
+    return np.asarray(simplex(k).T @ (means - means.mean(axis=0)) * ((k - 1.0) / k))
+
+
 def moment_mean(structure: Structure, value: Any, n_total: int) -> float:
     """Mean variance times count in a second moment of any form."""
     if structure == "spherical":
@@ -323,6 +376,18 @@ def moment_mean(structure: Structure, value: Any, n_total: int) -> float:
     if structure == "diag":
         return float(value.sum()) / n_total
     return float(np.trace(value)) / n_total
+
+
+def design_of(mixture: Mixture, own_center: bool) -> tuple[Array, Array]:
+    """Mean of every state as a sum of (midpoint, centres, garbage centre), and the prior's precision."""
+    k = mixture.n_classes
+    design = np.zeros((k + 1, k + own_center))
+    design[:k, 0] = 1.0
+    design[:k, 1:k] = simplex(k)
+    design[k, k if own_center else 0] = 1.0
+    penalty = np.zeros(k + own_center)
+    penalty[1:k] = mixture.covariance.mean_variance / mixture.center_variance
+    return design, penalty
 
 
 def maximise(
@@ -336,13 +401,7 @@ def maximise(
     k, corners = data.n_classes, simplex(data.n_classes)
     n_states = stats.counts.sum(axis=0)
     own_center = beliefs.garbage == "free"
-    ridge = last.covariance.mean_variance / last.center_variance
-    design = np.zeros((k + 1, k + own_center))
-    design[:k, 0] = 1.0
-    design[:k, 1:k] = corners
-    design[k, k if own_center else 0] = 1.0
-    penalty = np.zeros(k + own_center)
-    penalty[1:k] = ridge
+    design, penalty = design_of(last, own_center)
     relative = np.ones((1, k + 1))  # precision of every state against the classes', by feature
     if beliefs.garbage == "spread":
         ratio = np.atleast_1d(last.covariance.values / last.garbage_covariance.values)
@@ -370,7 +429,7 @@ def maximise(
         garbage_covariance=garbage_covariance,
         states=_states(stats.counts, beliefs),
         class_prior=_smoothed(stats.counts[:, :k].sum(axis=0), data.frequencies),
-        garbage_labels=_smoothed(stats.counts[:, k], data.frequencies),
+        garbage_labels=data.frequencies,
         center_variance=last.center_variance,
     )
 
@@ -433,12 +492,20 @@ def center_uncertainty(data: MixtureData, stats: Statistics, mixture: Mixture) -
     )
 
 
-def _learn_center_variance(data: MixtureData, stats: Statistics, mixture: Mixture) -> float:
-    """Second moment of a centre's coordinate: its square and its uncertainty (EM for τ²)."""
-    size = (data.n_classes - 1) * data.n_total
-    whitened = float(np.vdot(mixture.covariance.solve(mixture.centers), mixture.centers)) / size
+def moment_center_variance(data: MixtureData, mixture: Mixture) -> float:
+    """Variance of a centre's coordinate by moments: what the class means' contrasts have beyond noise.
+
+    E|Hebb|² = (right - wrong/(K-1))² |C|² + noise, whoever is an outlier. Learning τ² from the centre that EM
+    found would be circular: where P is about N a collapsing prior and a collapsing centre confirm each other.
+    """
+    k, n = data.n_classes, data.n_total
     noise = mixture.covariance.mean_variance
-    return max(noise * (whitened + center_uncertainty(data, stats, mixture)), 1e-12 * noise)
+    hebb = data.hebb
+    square = noise * float(np.vdot(mixture.covariance.solve(hebb), hebb))
+    spread = noise * ((k - 1.0) / k) ** 2 * float((1.0 / np.maximum(data.count * data.frequencies, 1.0)).sum())
+    signal = max(square - n * spread, spread * np.sqrt(2.0 * n / (k - 1.0)))
+    right, wrong = mixture.states[0], mixture.states[1] / (k - 1.0)
+    return signal / (max(abs(right - wrong), 1e-3) ** 2 * n * (k - 1.0))
 
 
 def prior_energy(data: MixtureData, mixture: Mixture, shrinkage: _Shrinkage) -> float:
@@ -465,14 +532,14 @@ def prior_energy(data: MixtureData, mixture: Mixture, shrinkage: _Shrinkage) -> 
         frequencies = data.frequencies
         logs += [
             float((_LABEL_PRIOR * frequencies * np.log(np.maximum(part, 1e-300))).sum())
-            for part in (mixture.class_prior, mixture.garbage_labels)
+            for part in (mixture.class_prior,)
         ]
     return value - float(sum(logs))
 
 
 def _shrinkage_for(data: MixtureData, count: float, scatter: Any) -> _Shrinkage:
     if data.structure == "spherical":
-        return _Shrinkage(pull=0.0, target=data.variance)
+        return _Shrinkage(pull=_SPHERE_PULL, target=data.variance)
     if data.structure == "diag":
         return _Shrinkage(pull=_DIAG_PULL, target=np.maximum(data.total / data.count, _FLOOR * data.variance))
     intensity = min(oracle_shrinkage(scatter, count, data.n_total), 0.999)
@@ -510,8 +577,8 @@ def mixture_at(data: MixtureData, beliefs: Beliefs, centers: Array) -> Mixture:
     origin = np.zeros(centers.shape[1])
     tau2 = beliefs.center_variance
     if tau2 is None:
-        tau2 = float(np.vdot(centers, centers)) / ((k - 1) * data.n_total) + 1e-3 * data.variance
-    return Mixture(
+        tau2 = data.variance
+    mixture = Mixture(
         midpoint=origin,
         centers=centers,
         garbage_center=origin,
@@ -522,14 +589,9 @@ def mixture_at(data: MixtureData, beliefs: Beliefs, centers: Array) -> Mixture:
         garbage_labels=data.frequencies,
         center_variance=tau2,
     )
-
-
-def hebb_centers(data: MixtureData) -> Array:
-    """Centres that take every label at its word: the class means' contrasts (K-1, n)."""
-    k = data.n_classes
-    sums = data.rows.weighted_sums(data.label_weights)
-    means = sums / np.maximum(data.label_weights.sum(axis=0), 1e-12)[:, None]
-    return np.asarray(simplex(k).T @ (means - means.mean(axis=0)) * ((k - 1.0) / k))
+    if beliefs.center_variance is None:
+        mixture = replace(mixture, center_variance=moment_center_variance(data, mixture))
+    return mixture
 
 
 # -- the climb -------------------------------------------------------------------------------------------
@@ -557,7 +619,7 @@ def fit_mixture(
     if isinstance(start, Mixture):
         mixture = start
     else:
-        neutral = mixture_at(data, beliefs, hebb_centers(data))
+        neutral = mixture_at(data, beliefs, data.hebb)
         stats = data.statistics_of(start)
         climb.follow(stats, neutral)
         mixture = maximise(data, stats, beliefs, climb.shrinkage, neutral)
@@ -611,6 +673,7 @@ def fit_mixture(
         status=status,
         residual=float(residual),
         start=name,
+        spread=climb.spread,
         energies=tuple(energies) if record else (),
     )
 
@@ -655,7 +718,7 @@ class _Climb:
     def hyper(self, stats: Statistics, mixture: Mixture) -> Mixture:
         if self.beliefs.center_variance is not None:
             return mixture
-        return replace(mixture, center_variance=_learn_center_variance(self.data, stats, mixture))
+        return replace(mixture, center_variance=moment_center_variance(self.data, mixture))
 
     def log_precision(self, stats: Statistics, mixture: Mixture) -> float:
         """Log determinant of the centres' posterior precision: makes learned priors comparable."""
@@ -698,7 +761,7 @@ def _pack(m: Mixture) -> Array:
     for cloud in (m.covariance, m.garbage_covariance):
         values = cloud.values if cloud.structure == "tied" else np.log(cloud.values)
         parts.append(np.ravel(values))
-    for part in (m.states, m.class_prior, m.garbage_labels):
+    for part in (m.states, m.class_prior):
         parts.append(np.log(np.maximum(part, 1e-300)))
     return np.concatenate([np.ravel(part) for part in parts])
 
@@ -724,7 +787,7 @@ def _unpack(vector: Array, like: Mixture, beliefs: Beliefs) -> Mixture:
             Covariance(structure=cloud.structure, values=values, n_total=cloud.n_total, outside=cloud.outside)
         )
     fractions = []
-    for part in (like.states, like.class_prior, like.garbage_labels):
+    for part in (like.states, like.class_prior):
         value = np.exp(np.minimum(take(part.shape), 0.0))
         value[np.asarray(part) == 0.0] = 0.0
         fractions.append(value / value.sum())
@@ -747,6 +810,61 @@ def _unpack(vector: Array, like: Mixture, beliefs: Beliefs) -> Mixture:
         garbage_covariance=clouds[0] if like.shared else clouds[1],
         states=states,
         class_prior=fractions[1],
-        garbage_labels=fractions[2],
+        garbage_labels=like.garbage_labels,
         center_variance=like.center_variance,
     )
+
+
+class RunningMoments:
+    """Sufficient statistics of a stream: stochastic EM with a memory that fades slowly.
+
+    Speaks the M step's language (count, frequencies, second moment), in the coordinates of the first batch.
+    """
+
+    def __init__(self) -> None:
+        self.origin: Array | None = None
+        self.scale: Array | None = None
+        self.mixture: Mixture | None = None
+        self.seen = 0.0
+
+    def learn(self, data: MixtureData, beliefs: Beliefs, hard: bool) -> MixtureFit:
+        """Take in one batch: its expected statistics under the present mixture, then one M step."""
+        if self.mixture is None:
+            start = mixture_at(data, beliefs, data.hebb)
+            fit = fit_mixture(data, beliefs, start, max_iter=200, tol=1e-4, hard=hard, name="hebb")
+            self.origin, self.scale, self.mixture = data.origin, data.scale, fit.mixture
+            self.n_classes, self.n_total, self.structure = data.n_classes, data.n_total, data.structure
+            self._blend(data, data.statistics(fit.mixture, hard=hard), 1.0)
+            self.seen = data.count
+            return replace(fit, status=FitStatus.CONVERGED)
+        self.seen += data.count
+        stats = data.statistics(self.mixture, hard=hard)
+        self._blend(data, stats, min(1.0, (data.count / self.seen) ** _FADING))
+        shrinkage = _shrinkage_for(self, self.count, self.total)
+        mixture = maximise(self, self.stats, beliefs, shrinkage, self.mixture)
+        if beliefs.center_variance is None:
+            mixture = replace(mixture, center_variance=moment_center_variance(self, mixture))
+        moved = _distance(mixture, self.mixture)
+        self.mixture = mixture
+        return MixtureFit(
+            mixture=mixture,
+            energy=prior_energy(self, mixture, shrinkage) - stats.log_likelihood,
+            n_iter=1,
+            status=FitStatus.CONVERGED,
+            residual=moved,
+            start="stream",
+        )
+
+    def _blend(self, data: MixtureData, stats: Statistics, step: float) -> None:
+        """Averages per example, then scaled to the number of examples seen."""
+        new = [stats.sums, stats.counts, stats.garbage, data.total, data.label_sums, data.label_weights.sum(axis=0)]
+        new = [value / data.count for value in new]
+        old = new if step >= 1.0 else self._averages
+        self._averages = [(1.0 - step) * a + step * b for a, b in zip(old, new, strict=True)]
+        n = max(self.seen, data.count)
+        sums, counts, garbage, total, label_sums, label_counts = (n * value for value in self._averages)
+        self.stats = Statistics(sums=sums, counts=counts, garbage=garbage, log_likelihood=stats.log_likelihood)
+        self.count, self.total = n, total
+        self.frequencies = label_counts / n
+        self.hebb = contrast_centers(label_sums, label_counts)
+        self.variance = moment_mean(self.structure, total, self.n_total) / n

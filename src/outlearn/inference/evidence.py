@@ -1,0 +1,399 @@
+"""Choose contamination, structure and start by evidence, never by clean labels.
+
+Two measures. Within one structure: the leave-one-out likelihood of the examples, with their own pull on the
+centres taken out. Between structures: the held-out log p(y | x) of the observed labels, because the likelihood
+of x says little about labels and would drown what is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from outlearn.inference.covariance import Structure
+from outlearn.inference.mixture import (
+    Beliefs,
+    Mixture,
+    MixtureData,
+    MixtureFit,
+    fit_mixture,
+    mixture_at,
+)
+from outlearn.inference.posterior import FittedMixture
+from outlearn.inference.results import FitStatus
+
+__all__ = [
+    "Candidate",
+    "Scored",
+    "candidates_for",
+    "choose",
+    "climb_all",
+    "select",
+    "starts_for",
+    "vouches_for_itself",
+]
+
+Array = NDArray[np.float64]
+
+_WIDE = 0.04  # N/P above which an example may vouch for itself
+_ERRORS = 1.0  # standard errors within which two candidates count as equally good
+_GRID = (0.02, 0.2, 0.4, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One hypothesis about the data: form of the noise, kinds of bad examples, the outliers' cloud."""
+
+    structure: Structure
+    beliefs: Beliefs
+
+    @property
+    def complexity(self) -> int:
+        """Rank by number of parameters; the simplest of what is as good as the best is preferred."""
+        form = {"spherical": 0, "diag": 2, "tied": 4}[self.structure]
+        cloud = {"shared": 0, "spread": 1, "free": 1}[self.beliefs.garbage]
+        both = self.beliefs.contamination is None and self.beliefs.label_noise is None
+        return 2 * form + cloud + both
+
+    def __str__(self) -> str:
+        b = self.beliefs
+        return (
+            f"{self.structure}, contamination {_word(b.contamination)}, label noise {_word(b.label_noise)}, "
+            f"{b.garbage} garbage"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """A candidate, its fit and the held-out log p(y | x) of every example."""
+
+    candidate: Candidate
+    fit: MixtureFit
+    scores: Array
+    weights: Array
+    posterior: FittedMixture
+
+    @property
+    def score(self) -> float:
+        """Mean held-out log p(y | x)."""
+        return float(self.weights @ self.scores / self.weights.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was tried and how well it foretold held-out labels."""
+        return {
+            "candidate": str(self.candidate),
+            "score": self.score,
+            "energy": self.fit.energy,
+            "contamination": float(self.fit.mixture.states[2]),
+            "label_noise": float(self.fit.mixture.states[1]),
+        }
+
+
+def _word(value: float | None) -> str:
+    return "learned" if value is None else f"{value:g}"
+
+
+def vouches_for_itself(data: MixtureData) -> bool:
+    """Whether an accepted example could add much to its own log odds through the centres.
+
+    It adds about N over the number of informative examples; a tenth of all examples is assumed.
+    """
+    return data.n_total * (data.n_classes - 1) > _WIDE * data.count
+
+
+def climb_all(
+    data: MixtureData,
+    beliefs: Beliefs,
+    starts: Sequence[tuple[str, Mixture | Array]],
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-5,
+    hard: bool = False,
+    held: Array | None = None,
+) -> list[MixtureFit]:
+    """Climb from every start, best first; contamination by the leave-one-out evidence if need be.
+
+    The most probable contamination is biased where an example carries its own weight into the centres: then
+    everything is accepted in the end. There contamination is read off the leave-one-out likelihood instead,
+    or held at the fractions ``held`` that were found before.
+    """
+    if held is not None and vouches_for_itself(data):
+        beliefs = replace(beliefs, label_noise=float(held[1]), contamination=float(held[2]))
+    learned = (beliefs.contamination is None) != (beliefs.label_noise is None)
+    if learned and vouches_for_itself(data):
+        return _profiles(data, beliefs, starts, max_iter=max_iter, tol=tol, hard=hard)
+    fits = [
+        fit_mixture(data, beliefs, start, max_iter=max_iter, tol=tol, hard=hard, name=name)
+        for name, start in starts
+    ]
+    return sorted(fits, key=lambda fit: (fit.status is FitStatus.ALL_REJECTED, fit.energy))
+
+
+def _profiles(
+    data: MixtureData,
+    beliefs: Beliefs,
+    starts: Sequence[tuple[str, Mixture | Array]],
+    *,
+    max_iter: int,
+    tol: float,
+    hard: bool,
+) -> list[MixtureFit]:
+    """Fit at fixed fractions of bad examples; the fraction of highest leave-one-out likelihood first."""
+    flips = beliefs.label_noise is None
+    given = (beliefs.contamination if flips else beliefs.label_noise) or 0.0
+    top = (1.0 - given) * (1.0 - 1.0 / data.n_classes if flips else 1.0)
+    field = "label_noise" if flips else "contamination"
+
+    def at(share: float, start: Mixture | Array, name: str, steps: int, precision: float) -> MixtureFit:
+        fixed = replace(beliefs, **{field: share * top})
+        if isinstance(start, Mixture):
+            bad = [share * top, given] if flips else [given, share * top]
+            start = replace(start, states=np.array([1.0 - sum(bad), *bad]))
+        return fit_mixture(data, fixed, start, max_iter=steps, tol=precision, hard=hard, name=name)
+
+    best: list[tuple[float, float, MixtureFit]] = []
+    for name, start in starts:
+        fits, values = [], []
+        for share in _GRID:
+            fit = at(share, start, name, min(100, max_iter), max(tol, 1e-3))
+            if fit.status is not FitStatus.ALL_REJECTED:
+                start = fit.mixture
+            fits.append(fit)
+            values.append(_evidence(data, fit))
+        top_at = int(np.argmax(values))
+        best.append((values[top_at], _vertex(_GRID, values, top_at), fits[top_at]))
+    best.sort(key=lambda item: -item[0])
+    _, share, fit = best[0]
+    return [at(share, fit.mixture, fit.start, max_iter, tol), *(item[2] for item in best[1:])]
+
+
+def _evidence(data: MixtureData, fit: MixtureFit) -> float:
+    if fit.status is FitStatus.ALL_REJECTED:
+        return -np.inf
+    if data.structure == "spherical" and fit.mixture.shared:
+        # one number describes the noise: the likelihood of the inputs is safe to use and says more
+        noise = fit.mixture.covariance.trace_solve(data.total)
+        return float(data.weights @ data.log_evidence(fit.mixture)) - 0.5 * noise
+    return float(data.weights @ data.log_label_given_input(fit.mixture, leave_out=True))
+
+
+def _vertex(grid: Sequence[float], values: list[float], best: int) -> float:
+    """Top of the parabola through the best point and its neighbours, in log odds."""
+    if best in (0, len(grid) - 1) or not np.isfinite(values[best - 1 : best + 2]).all():
+        return grid[best]
+    x = np.log(np.array(grid[best - 1 : best + 2]) / (1.0 - np.array(grid[best - 1 : best + 2])))
+    a, b, _ = np.polyfit(x - x[1], np.array(values[best - 1 : best + 2]) - values[best], 2)
+    if a >= 0.0:
+        return grid[best]
+    return float(1.0 / (1.0 + np.exp(-(x[1] + np.clip(-b / (2 * a), x[0] - x[1], x[2] - x[1])))))
+
+
+def candidates_for(
+    structures: Sequence[Structure],
+    *,
+    contamination: float | None,
+    label_noise: float | None,
+    noise_variance: float | None,
+    center_variance: float | None,
+    garbage: str,
+) -> list[Candidate]:
+    """Hypotheses worth a trial: what is given stays, what is to be learned is tried simple and rich.
+
+    Garbage and wrong labels can explain the same doubt; each alone is tried, and both together.
+    """
+    if contamination is None and label_noise is None:
+        families: list[tuple[float | None, float | None]] = [(None, 0.0), (0.0, None), (None, None)]
+    elif label_noise is None:
+        families = [(contamination, 0.0), (contamination, None)]
+    else:
+        families = [(contamination, label_noise)]
+    clouds = {"shared": ("shared",), "learned": ("free",), "auto": ("shared", "free")}[garbage]
+    out = []
+    for structure in structures:
+        for epsilon, lam in families:
+            for cloud in clouds if epsilon != 0.0 else ("shared",):
+                beliefs = Beliefs(
+                    contamination=epsilon,
+                    label_noise=lam,
+                    noise_variance=noise_variance,
+                    center_variance=center_variance,
+                    garbage=cloud,
+                )
+                out.append(Candidate(structure=structure, beliefs=beliefs))
+    return out
+
+
+def starts_for(
+    data: MixtureData,
+    beliefs: Beliefs,
+    n_init: int,
+    rng: np.random.Generator,
+    before: Sequence[tuple[str, Array]] = (),
+) -> list[tuple[str, Mixture | Array]]:
+    """Hebb, the leading directions of the data (where labels may be wrong), random ones, and given ones."""
+    hebb = data.hebb
+    out: list[tuple[str, Mixture | Array]] = [("hebb", mixture_at(data, beliefs, hebb))]
+    out += list(before)
+    length = np.linalg.norm(hebb)
+    if beliefs.label_noise is None or beliefs.label_noise > 0.0:
+        out.append(("spectral", mixture_at(data, beliefs, _leading(data))))
+    for _ in range(n_init - 1):
+        direction = rng.standard_normal(hebb.shape)
+        direction = 0.5 * hebb / length + direction / np.linalg.norm(direction)
+        out.append(("random", mixture_at(data, beliefs, direction * length)))
+    return out
+
+
+def _leading(data: MixtureData, steps: int = 12) -> Array:
+    """Leading directions of the data by orthogonal iteration from Hebb's, as long as the data are wide."""
+    rows = data.rows
+    basis = np.linalg.qr(data.hebb.T)[0].T
+    value = 0.0
+    for _ in range(steps):
+        weights = rows.fields(basis) * data.weights[:, None]
+        product = rows.weighted_sums(weights)
+        basis, r = np.linalg.qr(product.T)
+        basis = basis.T
+        value = float(np.abs(np.diag(r)).mean()) / data.count
+    # the same frame as Hebb's, so that classes keep their names
+    u, _, v = np.linalg.svd(data.hebb @ basis.T)
+    excess = max(value - data.variance, 0.1 * value)
+    return np.asarray(np.sqrt(excess * (data.n_classes - 1)) * (u @ v) @ basis)
+
+
+def content_order(X: Any, labels: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Groups of equal examples, and an order of the groups, that depend on content alone.
+
+    Folds built on it do not change when rows are shuffled, or repeated instead of weighted; and copies
+    of one example never sit on both sides of a split.
+    """
+    if sparse.issparse(X):
+        X = X.tocsr()
+        X.sort_indices()
+        rows: Iterator[bytes] = (
+            X.indices[a:b].astype(np.int64).tobytes() + X.data[a:b].astype(np.float64).tobytes()
+            for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        )
+    else:
+        rows = (np.ascontiguousarray(row, dtype=np.float64).tobytes() for row in X)
+    keys = [
+        hashlib.blake2b(row, digest_size=8, person=int(label).to_bytes(8, "little")).digest()
+        for row, label in zip(rows, labels, strict=True)
+    ]
+    numbers = np.frombuffer(b"".join(keys), dtype=np.uint64)
+    _, groups = np.unique(numbers, return_inverse=True)
+    return groups.astype(np.intp), np.argsort(numbers, kind="stable").astype(np.intp)
+
+
+def folds(X: Any, labels: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
+    """Fold of every example: dealt out class by class in the order of their content."""
+    groups, _ = content_order(X, labels)
+    out = np.zeros(len(labels), dtype=np.intp)
+    offset = 0
+    for label in np.unique(labels):
+        mine = np.flatnonzero(labels == label)
+        _, ranks = np.unique(groups[mine], return_inverse=True)
+        out[mine] = (ranks + offset) % n_folds
+        offset += int(ranks.max()) + 1
+    return out
+
+
+def held_out_scores(
+    data: MixtureData, fit: MixtureFit, beliefs: Beliefs, fold: NDArray[np.intp], *, max_iter: int, tol: float
+) -> Array:
+    """Log p(y | x) of every example under the fit to the other folds, started from the fit to all.
+
+    Fractions and prior variance stay as all the data have them: what is compared is where the
+    centres go.
+    """
+    scores = np.zeros(len(fold))
+    m = fit.mixture
+    fixed = replace(
+        beliefs,
+        contamination=float(m.states[2]),
+        label_noise=float(m.states[1]),
+        center_variance=float(m.center_variance),
+    )
+    for f in range(int(fold.max()) + 1):
+        out = fold == f
+        rest = data.held_out(np.where(out, 0.0, data.weights))
+        if (rest.label_weights.sum(axis=0) <= 0.0).any():
+            scores[out] = -np.log(data.n_classes)
+            continue
+        refit = fit_mixture(rest, fixed, m, max_iter=max_iter, tol=tol)
+        scores[out] = rest.log_label_given_input(refit.mixture)[out]
+    return scores
+
+
+def choose(scored: Sequence[Scored]) -> Scored:
+    """Simplest candidate whose held-out score is within one standard error of the best one's."""
+    best = max(scored, key=lambda s: s.score)
+    weights = best.weights
+    total = weights.sum()
+
+    def close(s: Scored) -> bool:
+        gap = best.scores - s.scores
+        mean = float(weights @ gap) / total
+        variance = float(weights @ (gap - mean) ** 2) / total
+        return mean <= _ERRORS * np.sqrt(variance / total)
+
+    return min((s for s in scored if close(s)), key=lambda s: (s.candidate.complexity, -s.score))
+
+
+def select(
+    X: Any,
+    labels: NDArray[np.intp],
+    n_classes: int,
+    candidates: Sequence[Candidate],
+    *,
+    sample_weight: Array,
+    n_init: int,
+    rng: np.random.Generator,
+    n_folds: int = 4,
+    max_cells: int = 1_000_000,
+) -> list[Scored]:
+    """Fit every candidate to (a subset of) the data and score it by the held-out labels.
+
+    Candidates are met from simple to rich. A richer one also starts from where the simpler ones ended:
+    with most labels wrong a full covariance falls into bad optima that a diagonal one avoids.
+    """
+    groups, order = content_order(X, labels)
+    keep = len(labels)
+    if X.shape[0] * X.shape[1] > max_cells:
+        keep = max(max_cells // X.shape[1], 50 * n_classes)
+    if keep < len(labels):
+        chosen = np.sort(order[:keep])
+        X, labels, sample_weight, groups = X[chosen], labels[chosen], sample_weight[chosen], groups[chosen]
+    fold = folds(X, labels, n_folds)
+    scored: list[Scored] = []
+    spaces: dict[str, MixtureData] = {}
+    ends: list[tuple[str, Array]] = []
+    for candidate in sorted(candidates, key=lambda c: c.complexity):
+        form = candidate.structure
+        if form not in spaces:
+            spaces[form] = MixtureData(X, labels, n_classes, form, sample_weight=sample_weight)
+        data = spaces[form]
+        starts = starts_for(data, candidate.beliefs, n_init, rng, ends)
+        if candidate.beliefs.garbage != "shared" and ends:
+            starts = list(ends)
+        fits = climb_all(data, candidate.beliefs, starts, max_iter=150, tol=1e-3)
+        best = fits[0]
+        if best.status is FitStatus.ALL_REJECTED:
+            continue
+        scores = held_out_scores(data, best, candidate.beliefs, fold, max_iter=40, tol=1e-3)
+        scored.append(Scored(
+                candidate=candidate,
+                fit=best,
+                scores=scores,
+                weights=sample_weight,
+                posterior=FittedMixture.of(data, best.mixture),
+            ))
+        if candidate.beliefs.garbage == "shared":
+            ends.append((form, data.responsibilities(best.mixture)))
+    return scored
