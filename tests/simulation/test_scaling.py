@@ -104,7 +104,7 @@ def test_runs_that_do_not_belong_together():
     stats = TaskStats.of(other.strong_id, [])
     for wrong, message in [
         ([], "no runs"),
-        ([*runs, (other, stats)], "families"),
+        ([*runs, (other, stats)], "differ in N and eta only"),
         ([pair for pair in runs if pair[0].n_features == 25], "2 sizes"),
         (runs[:2] + runs[-37:], "at 2 values"),
         ([(task, TaskStats(strong_id=task.strong_id)) for task, _ in runs], "fewer than two"),

@@ -259,11 +259,10 @@ def _arrange(
     pairs = sorted(runs, key=lambda pair: (pair[0].n_features, pair[0].ensemble.eta))
     if not pairs:
         raise DataError("there are no runs to scale")
-    families = {_family(task) for task, _ in pairs}
+    families = {_family(task): task.label() for task, _ in pairs}
     if len(families) > 1:
-        raise DataError(
-            f"the runs are of {len(families)} different families: one learner, start, alpha and gamma"
-        )
+        one, other, *_ = families.values()
+        raise DataError(f"runs may differ in N and eta only; these are of different families: {one}; {other}")
     sizes = sorted({task.n_features for task, _ in pairs})
     if len(sizes) < least:
         raise DataError(f"extrapolation needs {least} sizes or more; there are {len(sizes)}")

@@ -60,6 +60,8 @@ class Store:
     1
     """
 
+    EXPORTS = (".csv", ".parquet")
+
     def __init__(self, path: str | os.PathLike[str] = ":memory:", *, create: bool = True) -> None:
         self.path = os.fspath(path)
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
@@ -298,8 +300,8 @@ class Store:
     def export(self, path: str | os.PathLike[str], *, each_run: bool = True) -> int:
         """Write the table as CSV or Parquet, by the ending of ``path``; return the number of rows."""
         target = Path(path)
-        if target.suffix.lower() not in (".csv", ".parquet"):
-            raise DataError(f"{target}: the ending must be .csv or .parquet")
+        if target.suffix.lower() not in self.EXPORTS:
+            raise DataError(f"{target}: the ending must be {' or '.join(self.EXPORTS)}")
         if not target.absolute().parent.is_dir():
             raise DataError(f"{target}: there is no directory {target.absolute().parent}")
         table = self.to_frame(each_run=each_run)
