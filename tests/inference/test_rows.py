@@ -102,3 +102,29 @@ def test_shapes_that_do_not_match():
         rows.fields(np.ones((1, 3)))
     with pytest.raises(DataError, match="4 rows"):
         rows.weighted_sums(np.ones((3, 1)))
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("directions", [1, 2, 5, 9])
+@pytest.mark.parametrize("hard", [False, True])
+def test_selection_against_the_formula(kind, dtype, directions, hard):
+    X, given = make(kind, dtype)
+    rng = np.random.default_rng(2)
+    D, scale, offset = rng.normal(size=(directions, N)), rng.random(directions), rng.normal(size=directions)
+    signs, weight, center = rng.choice([-1, 1], size=P), rng.random(P), rng.normal(size=N)
+    rows = Rows.of(given, signs, weight, center=center)
+    z = signs[:, None] * (X.astype(np.float64) - center)
+    a = scale * (z @ D.T) + offset
+    want = (a > 0) * 1.0 if hard else 1 / (1 + np.exp(-a))
+    loss = np.maximum(a, 0) if hard else np.logaddexp(0, a)
+    out = np.empty((P, directions))
+    before = rows.n_reads
+    sums, total, losses = rows.select(D, scale, offset, hard=hard, out=out)
+    assert rows.n_reads == before + 1
+    # products of float32 data are made in float64 where the pass is compiled
+    tol = 1e-9 if dtype is np.float64 or directions == 1 or kind == "C" else 2e-4
+    np.testing.assert_allclose(out, want, atol=tol)
+    np.testing.assert_allclose(sums, (want * weight[:, None]).T @ z, rtol=tol, atol=300 * tol)
+    np.testing.assert_allclose(total, weight @ want, rtol=tol)
+    np.testing.assert_allclose(losses, weight @ loss, rtol=tol)

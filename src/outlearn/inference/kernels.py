@@ -14,8 +14,9 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["gate", "pass_over_columns", "pass_over_csr", "pass_over_rows"]
+__all__ = ["gate", "pass_over_columns", "pass_over_csr", "pass_over_rows", "pass_with_many"]
 
+_TILE_COLUMNS = 512  # columns of four directions and eight rows that fit the first-level cache
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
 
 
@@ -299,3 +300,118 @@ def pass_over_csr(
                 for k in range(indptr[first + i], indptr[first + i + 1]):
                     sums[indices[k]] += h[i] * data[k]
     return total, loss, signed
+
+
+@njit(inline="always")
+def _tile_fields(X: Any, first: Any, n: Any, D: Any, H: Any) -> None:
+    """H[i, g] = X[first + i] . D[g] for n rows, in tiles of four rows by four directions."""
+    H[:n] = 0.0
+    m = D.shape[1]
+    whole = n // 4 * 4
+    for lo in range(0, m, _TILE_COLUMNS):
+        hi = min(m, lo + _TILE_COLUMNS)
+        for k in range(0, whole, 4):
+            r = first + k
+            x0, x1, x2, x3 = X[r][lo:hi], X[r + 1][lo:hi], X[r + 2][lo:hi], X[r + 3][lo:hi]
+            for g in range(0, D.shape[0], 4):
+                d0, d1, d2, d3 = D[g][lo:hi], D[g + 1][lo:hi], D[g + 2][lo:hi], D[g + 3][lo:hi]
+                a0, a1, a2, a3, b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                c0, c1, c2, c3, e0, e1, e2, e3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                for j in range(hi - lo):
+                    y0, y1, y2, y3 = x0[j], x1[j], x2[j], x3[j]
+                    z = d0[j]
+                    a0 += y0 * z
+                    a1 += y1 * z
+                    a2 += y2 * z
+                    a3 += y3 * z
+                    z = d1[j]
+                    b0 += y0 * z
+                    b1 += y1 * z
+                    b2 += y2 * z
+                    b3 += y3 * z
+                    z = d2[j]
+                    c0 += y0 * z
+                    c1 += y1 * z
+                    c2 += y2 * z
+                    c3 += y3 * z
+                    z = d3[j]
+                    e0 += y0 * z
+                    e1 += y1 * z
+                    e2 += y2 * z
+                    e3 += y3 * z
+                for q, v in enumerate((a0, b0, c0, e0)):
+                    H[k + 0, g + q] += v
+                for q, v in enumerate((a1, b1, c1, e1)):
+                    H[k + 1, g + q] += v
+                for q, v in enumerate((a2, b2, c2, e2)):
+                    H[k + 2, g + q] += v
+                for q, v in enumerate((a3, b3, c3, e3)):
+                    H[k + 3, g + q] += v
+    for k in range(whole, n):
+        x0 = X[first + k]
+        for g in range(D.shape[0]):
+            d0, a0 = D[g], 0.0
+            for j in range(m):
+                a0 += x0[j] * d0[j]
+            H[k, g] = a0
+
+
+@njit(inline="always")
+def _tile_sums(X: Any, first: Any, n: Any, W: Any, sums: Any) -> None:
+    """sums[g] += W[i, g] X[first + i] for n rows, in tiles of eight rows by two directions."""
+    m = sums.shape[1]
+    whole = n // 8 * 8
+    for lo in range(0, m, _TILE_COLUMNS):
+        hi = min(m, lo + _TILE_COLUMNS)
+        for k in range(0, whole, 8):
+            r = first + k
+            x0, x1, x2, x3 = X[r][lo:hi], X[r + 1][lo:hi], X[r + 2][lo:hi], X[r + 3][lo:hi]
+            x4, x5, x6, x7 = X[r + 4][lo:hi], X[r + 5][lo:hi], X[r + 6][lo:hi], X[r + 7][lo:hi]
+            for g in range(0, sums.shape[0], 2):
+                s0, s1 = sums[g][lo:hi], sums[g + 1][lo:hi]
+                a0, a1, a2, a3 = W[k, g], W[k + 1, g], W[k + 2, g], W[k + 3, g]
+                a4, a5, a6, a7 = W[k + 4, g], W[k + 5, g], W[k + 6, g], W[k + 7, g]
+                b0, b1, b2, b3 = W[k, g + 1], W[k + 1, g + 1], W[k + 2, g + 1], W[k + 3, g + 1]
+                b4, b5, b6, b7 = W[k + 4, g + 1], W[k + 5, g + 1], W[k + 6, g + 1], W[k + 7, g + 1]
+                for j in range(hi - lo):
+                    y0, y1, y2, y3, y4, y5, y6, y7 = x0[j], x1[j], x2[j], x3[j], x4[j], x5[j], x6[j], x7[j]
+                    left = a0 * y0 + a1 * y1 + a2 * y2 + a3 * y3
+                    s0[j] += left + (a4 * y4 + a5 * y5 + a6 * y6 + a7 * y7)
+                    left = b0 * y0 + b1 * y1 + b2 * y2 + b3 * y3
+                    s1[j] += left + (b4 * y4 + b5 * y5 + b6 * y6 + b7 * y7)
+    for k in range(whole, n):
+        x0 = X[first + k]
+        for g in range(sums.shape[0]):
+            s0, a0 = sums[g], W[k, g]
+            for j in range(m):
+                s0[j] += a0 * x0[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def pass_with_many(
+    X: Any, lo: Any, hi: Any, block: Any, signs: Any, counts: Any, D: Any, shift: Any,
+    scale: Any, offset: Any, hard: Any, out: Any, sums: Any, total: Any, loss: Any, signed: Any,
+) -> None:  # fmt: skip
+    """The pass over rows for four directions or a multiple of it; ``out`` keeps the first of them.
+
+    Adds to ``sums`` (G, N), ``total``, ``loss`` and ``signed`` (G,).
+    """
+    H = np.empty((block, D.shape[0]))
+    for first in range(lo, hi, block):
+        n = min(block, hi - first)
+        _tile_fields(X, first, n, D, H)
+        for i in range(n):
+            for g in range(D.shape[0]):
+                H[i, g] = signs[first + i] * (H[i, g] - shift[g])
+        if hard:
+            _gate_hard(H[:n], counts[first : first + n], scale, offset, total, loss)
+        else:
+            _gate_soft(H[:n], counts[first : first + n], scale, offset, total, loss)
+        for i in range(n):
+            factor = counts[first + i] * signs[first + i]
+            for g in range(out.shape[1]):
+                out[first + i, g] = H[i, g]
+            for g in range(D.shape[0]):
+                H[i, g] *= factor
+                signed[g] += H[i, g]
+        _tile_sums(X, first, n, H, sums)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from outlearn.exceptions import DataError, ParameterError
-from outlearn.inference.kernels import gate, pass_over_columns, pass_over_csr, pass_over_rows
+from outlearn.inference.kernels import gate, pass_over_columns, pass_over_csr, pass_over_rows, pass_with_many
 
 __all__ = ["Reads", "Respond", "Rows"]
 
@@ -176,13 +176,17 @@ class Rows:
         """In ONE read: gate the fields of every direction, as :func:`kernels.gate` does.
 
         Returns (G, N) weighted sums, (G,) total weights, (G,) losses; fills ``out`` (P, G) with the weights.
-        One direction runs in a compiled pass, several in matrix products on blocks of rows.
+        Compiled passes serve one direction in any storage and several in C order; else it is matrix products
+        on blocks of rows.
         """
         p = self.shape[0]
         counts = self._ones if self.sample_weight is None else self.sample_weight
         if len(D) == 1:
             weights = np.empty(p) if out is None else out[:, 0]
             return self._select_one(D[0], float(scale[0]), float(offset[0]), hard, counts, weights)
+        if not sparse.issparse(self.X) and self.X.flags.c_contiguous:
+            weights = np.empty((p, 0)) if out is None else out
+            return self._select_many(D, scale, offset, hard, counts, weights)
         parts: dict[int, tuple[Array, Array]] = {}
 
         def respond(rows: slice, H: Array) -> Array:
@@ -270,6 +274,30 @@ class Rows:
         if self.center is not None:
             sums -= signed * self.center
         return sums[None, :], np.array([total]), np.array([loss])
+
+    def _select_many(
+        self, D: Array, scale: Array, offset: Array, hard: bool, counts: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        g, n = D.shape
+        padded = -(-g // 4) * 4  # tiles are four directions wide
+        signs = self._ones if self.signs is None else self.signs
+        directions, slopes, shifts = np.zeros((padded, n)), np.zeros(padded), np.zeros(padded)
+        directions[:g], slopes[:g], shifts[:g] = D, scale, offset
+        center = np.zeros(padded) if self.center is None else directions @ self.center
+
+        def work(rows: slice) -> tuple[Array, Array]:
+            sums, scores = np.zeros((padded, n)), np.zeros((3, padded))
+            pass_with_many(
+                self.X, rows.start, rows.stop, _MOST_ROWS, signs, counts, directions, center, slopes, shifts,
+                hard, weights, sums, *scores,
+            )  # fmt: skip
+            return sums[:g], scores[:, :g]
+
+        parts = self._each(self._ranges(), work)
+        sums, (total, loss, signed) = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))
+        if self.center is not None:
+            sums -= np.outer(signed, self.center)
+        return sums, total, loss
 
     def _square_norms(self) -> Array:
         out = np.empty(self.shape[0])
