@@ -123,7 +123,8 @@ def test_selection_against_the_formula(kind, dtype, directions, hard):
     sums, total, losses = rows.select(D, scale, offset, hard=hard, out=out)
     assert rows.n_reads == before + 1
     # products of float32 data are made in float64 where the pass is compiled
-    tol = 1e-9 if dtype is np.float64 or directions == 1 or kind == "C" else 2e-4
+    exact = dtype is np.float64 or directions == 1 or (kind == "C" and directions < 8)
+    tol = 1e-9 if exact else 2e-4
     np.testing.assert_allclose(out, want, atol=tol)
     np.testing.assert_allclose(sums, (want * weight[:, None]).T @ z, rtol=tol, atol=300 * tol)
     np.testing.assert_allclose(total, weight @ want, rtol=tol)

@@ -23,6 +23,7 @@ _BLOCK_ROWS = (512, 2048)  # for matrix products: long enough for gemm, short en
 _BLOCK_BYTES = 1 << 20
 _CACHE_BYTES = 256 << 10  # rows of a compiled pass wait in the second-level cache for their weights
 _MOST_ROWS = 64
+_SINGLE_PRECISION_FROM = 8  # directions
 _ONE_THREAD_BYTES = 8 << 20  # below this, handing work to threads costs more than it saves
 
 
@@ -176,15 +177,16 @@ class Rows:
         """In ONE read: gate the fields of every direction, as :func:`kernels.gate` does.
 
         Returns (G, N) weighted sums, (G,) total weights, (G,) losses; fills ``out`` (P, G) with the weights.
-        Compiled passes serve one direction in any storage and several in C order; else it is matrix products
-        on blocks of rows.
+        Compiled passes serve one direction in any storage and several in C order. The rest are matrix products
+        on blocks of rows; so are many directions on float32 data, where single precision is faster.
         """
         p = self.shape[0]
         counts = self._ones if self.sample_weight is None else self.sample_weight
         if len(D) == 1:
             weights = np.empty(p) if out is None else out[:, 0]
             return self._select_one(D[0], float(scale[0]), float(offset[0]), hard, counts, weights)
-        if not sparse.issparse(self.X) and self.X.flags.c_contiguous:
+        tiled = self.dtype == np.float64 or len(D) < _SINGLE_PRECISION_FROM
+        if tiled and not sparse.issparse(self.X) and self.X.flags.c_contiguous:
             weights = np.empty((p, 0)) if out is None else out
             return self._select_many(D, scale, offset, hard, counts, weights)
         parts: dict[int, tuple[Array, Array]] = {}
