@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -53,7 +53,7 @@ def solve(
         if branch == "all":
             found = [(name, point) for point in theory.branches(rule, world, alpha)]
         else:
-            found = [(name, theory.solve(rule, world, alpha, branch=branch))]
+            found = [(name, theory.solve(rule, world, alpha, branch=cast(Any, branch)))]
         if not found:
             raise ConvergenceError(f"no solution of {name} was found at alpha = {alpha:g}")
         points += found

@@ -16,10 +16,10 @@ __all__ = ["parse_range", "sweep"]
 
 
 def sweep(
-    alphas: Annotated[str, typer.Option(help="Range of α, as start:stop:count or start:stop:count:log.")] = (
-        "0.5:50:24:log"
-    ),
-    etas: Annotated[str, typer.Option(help="Range of η, likewise.")] = "0:8:33",
+    alphas: Annotated[
+        str, typer.Option(help="Range of α, as FROM:TO:STEP, or FROM:TO:COUNT:log to space it in ratio.")
+    ] = ("0.5:50:24:log"),
+    etas: Annotated[str, typer.Option(help="Range of η, likewise.")] = "0:8:0.25",
     gamma: Annotated[
         float, typer.Option("--gamma", "-g", help="Inverse variance of the clusters, > 0.")
     ] = 10.0,
@@ -42,12 +42,13 @@ def sweep(
 
     \b
     Examples:
-      outlearn sweep --alphas 1:30:24:log --etas 0:8:33 -o diagram.csv --picture diagram.png
+      outlearn sweep --alphas 1:30:24:log --etas 0:8:0.25 -o diagram.csv --picture diagram.png
       outlearn sweep --learner bayes --gamma 4 --json
     """
     from outlearn import theory
     from outlearn.cli.learners import learner as make_learner
     from outlearn.exceptions import ParameterError
+    from outlearn.numerics import Status
 
     alpha_values, eta_values = parse_range("alphas", alphas), parse_range("etas", etas)
     kinds = ("png", "svg", "pdf")
@@ -71,7 +72,7 @@ def sweep(
         if picture is not None:
             target = _named(picture, name, learner)
             _draw(diagram, target)
-        failed = sum(status.name != "CONVERGED" for status in diagram.status.flat)
+        failed = int((diagram.status != Status.CONVERGED).sum())
         if failed:
             say(
                 f"outlearn: warning: {failed} of {diagram.status.size} points of {name} are not complete: "
@@ -99,27 +100,26 @@ def sweep(
 
 
 def parse_range(name: str, text: str) -> Any:
-    """Read start:stop:count, evenly spaced, or start:stop:count:log, spaced in ratio; or one number.
+    """Read FROM:TO:STEP, both ends included, or FROM:TO:COUNT:log, spaced in ratio; or one number.
 
-    >>> parse_range("alphas", "1:100:3:log").round(9).tolist(), parse_range("etas", "2").tolist()
-    ([1.0, 10.0, 100.0], [2.0])
+    >>> parse_range("alphas", "1:100:3:log").round(9).tolist(), parse_range("etas", "0:1:0.5").tolist()
+    ([1.0, 10.0, 100.0], [0.0, 0.5, 1.0])
     """
     import numpy as np
 
+    from outlearn.cli.simulate import values
     from outlearn.exceptions import ParameterError
 
-    wanted = "start:stop:count or start:stop:count:log with start < stop (> 0 for log) and count >= 2"
-    parts = text.split(":")
+    if not text.endswith(":log"):
+        return np.array(values(name, [text]))
     try:
-        if len(parts) == 1:
-            return np.array([float(text)])
-        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
-    except (ValueError, IndexError):
-        raise ParameterError(name, text, wanted) from None
-    in_ratio = parts[3:] == ["log"]
-    if not start < stop or count < 2 or (in_ratio and start <= 0) or (parts[3:] and not in_ratio):
-        raise ParameterError(name, text, wanted)
-    return np.geomspace(start, stop, count) if in_ratio else np.linspace(start, stop, count)
+        start, stop, count = text.split(":")[:-1]
+        first, last, number = float(start), float(stop), int(count)
+    except ValueError:
+        first = last = number = 0
+    if not (0.0 < first < last < np.inf and number >= 2):
+        raise ParameterError(name, text, "FROM:TO:COUNT:log with 0 < FROM < TO and COUNT >= 2")
+    return np.geomspace(first, last, number)
 
 
 def _named(path: Path, name: str, learners: list[str]) -> Path:
