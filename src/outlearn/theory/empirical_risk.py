@@ -12,7 +12,8 @@ and with g = M' its stationarity reads, T = Q - R²,
     1/z = λ + α Σ_k π_k ⟨x g⟩/√(γ_k Q)                                                  (E4)
     0 = Σ_k π_k s_k ⟨g⟩            (with an intercept)                                  (E5)
 
-The residual is asinh R/√T - asinh (E2)/√T, ln T - ln (E3), ln z + ln (E4), (E5) over the root mean square of g.
+The residual is asinh R/√T - asinh (E2)/√T, ln T - ln (E3), ln z + ln (E4), and (E5) over the root mean
+square of g.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _WIDEST_UNKNOWN = 0.05  # panels for a loss that does not say where its prox has
 
 @dataclass(frozen=True, slots=True)
 class _Averages:
-    """Gaussian averages of one component: what the equations, their Jacobian and the stability number need."""
+    """Gaussian averages of one component: for the equations, their Jacobian and the stability number."""
 
     envelope: float
     g: float
@@ -150,8 +151,7 @@ class EmpiricalRiskSystem(System):
                 continue
             alpha = float(points.alpha[k])
             root_T, z = math.exp(0.5 * v[k, 1]), math.exp(v[k, 2])
-            R, T = math.sinh(v[k, 0]) * root_T, root_T * root_T
-            Q = R * R + T
+            R = math.sinh(v[k, 0]) * root_T
             # derivatives of (R, ln Q, ln z, c) along the coordinates
             dR = np.array([math.cosh(v[k, 0]) * root_T, 0.5 * R, 0.0, 0.0])[:n]
             dlnQ = np.array([2.0 * math.tanh(v[k, 0]), 1.0, 0.0, 0.0])[:n]
@@ -332,7 +332,7 @@ class EmpiricalRisk:
         return EmpiricalRiskSystem(self.loss, float(self.regularization), self.components, self.intercept)
 
     def limit(self, ensemble: Ensemble) -> Limit:
-        """Minimiser of the expected loss, and the noise c/α about it: c = ⟨g²/γ⟩/⟨M''/γ⟩² (docs, Eqs. E8-E9)."""
+        """Minimiser of the expected loss, and the noise about it, c = ⟨g²/γ⟩/⟨M''/γ⟩² (Eqs. E8-E9)."""
         system = self.system()
         mixture = [m for m in system._mixture(Points.of(ensemble, 1.0), 0) if m[0] > 0.0]
 
