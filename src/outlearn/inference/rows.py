@@ -177,8 +177,8 @@ class Rows:
         """In ONE read: gate the fields of every direction, as :func:`kernels.gate` does.
 
         Returns (G, N) weighted sums, (G,) total weights, (G,) losses; fills ``out`` (P, G) with the weights.
-        Compiled passes serve one direction in any storage and several in C order. The rest are matrix products
-        on blocks of rows; so are many directions on float32 data, where single precision is faster.
+        Compiled passes serve one direction in any storage and several in C order. The rest are matrix
+        products on blocks of rows; so are many directions on float32 data, where single precision is faster.
         """
         p = self.shape[0]
         counts = self._ones if self.sample_weight is None else self.sample_weight
