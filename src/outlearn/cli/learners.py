@@ -56,7 +56,7 @@ def ensemble(gamma: float, eta: float | None, contamination: float | None) -> An
     from outlearn.model import Ensemble
 
     if (eta is None) == (contamination is None):
-        raise ParameterError("eta", eta, "give either --eta or --contamination")
+        raise typer.BadParameter("give either --eta or --contamination")
     if contamination is not None:
         return Ensemble.from_contamination(contamination, gamma=gamma)
     return Ensemble(eta, gamma)  # type: ignore[arg-type]
