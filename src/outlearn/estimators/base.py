@@ -2,8 +2,8 @@
 
 A classifier is made of two parts. This base class turns labelled data into working coordinates (midpoint,
 noise structure, labels as states), chooses what is to be chosen by evidence and climbs with EM. The
-algorithm gives the last word: :meth:`SelectionClassifier._finish` takes the data in those coordinates and the EM
-solution, and returns the centres and the inlier probabilities that it finds there.
+algorithm gives the last word: :meth:`SelectionClassifier._finish` takes the data in those coordinates and
+the EM solution, and returns the centres and the inlier probabilities that it finds there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ from outlearn.inference.evidence import (
     select,
     starts_for,
 )
-from outlearn.inference.mixture import Beliefs, Mixture, MixtureData, MixtureFit, RunningMoments, mixture_at, simplex
+from outlearn.inference.mixture import (
+    Beliefs,
+    Mixture,
+    MixtureData,
+    MixtureFit,
+    RunningMoments,
+    mixture_at,
+    simplex,
+)
 from outlearn.inference.posterior import FittedMixture
 from outlearn.inference.results import FitStatus
 
@@ -63,11 +71,13 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     # -- the algorithm's part ------------------------------------------------------------------------
 
-    def _finish(self, data: MixtureData, beliefs: Beliefs, fit: MixtureFit, rng: np.random.Generator) -> Finished:
+    def _finish(
+        self, data: MixtureData, beliefs: Beliefs, fit: MixtureFit, rng: np.random.Generator
+    ) -> Finished:
         """Turn the EM solution into the classifier's own: here, keep it.
 
-        ``data.rows`` are the examples in coordinates centred near the midpoint; ``fit.mixture`` knows midpoint,
-        centres, covariance and fractions there. An algorithm replaces the centres and the probabilities.
+        ``data.rows`` are the examples in coordinates centred near the midpoint; ``fit.mixture`` knows
+        midpoint, centres, covariance and fractions there. An algorithm replaces the centres and the probabilities.
         """
         responsibilities = data.inlier_proba(fit.mixture, leave_out=True)
         return Finished(
@@ -181,9 +191,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         self.class_prior_ = m.class_prior
         self.noise_variance_ = model.noise_variance()
         self.garbage_variance_ = model.garbage_variance()
-        self.center_variance_ = float(
-            m.center_variance * self.noise_variance_ / m.covariance.mean_variance
-        )
+        self.center_variance_ = float(m.center_variance * self.noise_variance_ / m.covariance.mean_variance)
         D, b = model.directions()
         D, b = D[:-1], b[:-1] + np.log(m.class_prior)
         if len(self.classes_) == 2:
@@ -194,15 +202,15 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
     def _warn(self, status: FitStatus) -> None:
         if status is FitStatus.MAX_ITER:
             warnings.warn(
-                f"{type(self).__name__} did not converge in {self.max_iter} iterations: raise max_iter, or tol "
-                f"(now {self.tol:g}), or standardise the features.",
+                f"{type(self).__name__} did not converge in {self.max_iter} iterations: raise max_iter, or "
+                f"tol (now {self.tol:g}), or standardise the features.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         elif status is FitStatus.ALL_REJECTED:
             warnings.warn(
                 f"degenerate fit: {type(self).__name__} rejected every example as an outlier, so the class "
-                "centres mean nothing. Give contamination as a number, use more examples, or check the labels.",
+                "centres mean nothing. Give contamination as a number, use more examples, or check labels.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -235,7 +243,9 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         if p["covariance"] not in (*STRUCTURES, "auto"):
             raise ParameterError("covariance", p["covariance"], "'spherical', 'diag', 'tied' or 'auto'")
         if p.get("garbage_covariance", "auto") not in _GARBAGE:
-            raise ParameterError("garbage_covariance", p["garbage_covariance"], "'shared', 'learned' or 'auto'")
+            raise ParameterError(
+                "garbage_covariance", p["garbage_covariance"], "'shared', 'learned' or 'auto'"
+            )
         for name in ("n_init", "max_iter"):
             if isinstance(p[name], bool) or not isinstance(p[name], Integral) or p[name] < 1:
                 raise ParameterError(name, p[name], "a whole number >= 1")
@@ -262,12 +272,16 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
-                f"y holds one class only ({self.classes_[0]!r}); at least two classes are needed to learn from"
+                f"y holds one class only ({self.classes_[0]!r}); learning needs at least two classes"
             )
         if len(kept) < len(self.classes_):
-            raise DataError(f"{len(kept)} samples for {len(self.classes_)} classes: fewer samples than classes")
+            raise DataError(
+                f"{len(kept)} samples for {len(self.classes_)} classes: fewer samples than classes"
+            )
         if self.covariance == "tied" and sparse.issparse(X):
-            raise DataError("covariance='tied' does not take sparse data; use 'spherical' or 'diag', or densify X")
+            raise DataError(
+                "covariance='tied' does not take sparse data; use 'spherical' or 'diag', or densify X"
+            )
         self._refuse_constant(X)
         return X, labels.astype(np.intp), weights, kept, n_samples
 
@@ -282,8 +296,8 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             shown = [repr(str(names[j])) if names is not None else str(j) for j in constant[:5]]
             more = f" and {constant.size - 5} more" if constant.size > 5 else ""
             raise DataError(
-                f"constant feature{'s' if constant.size > 1 else ''} {', '.join(shown)}{more}: they tell nothing "
-                "and have no variance; drop them (sklearn.feature_selection.VarianceThreshold)"
+                f"constant feature{'s' if constant.size > 1 else ''} {', '.join(shown)}{more}: they tell "
+                "nothing and have no variance; drop them (sklearn.feature_selection.VarianceThreshold)"
             )
 
     def _candidates(self, X: Any) -> list[Candidate]:
@@ -302,7 +316,9 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     # -- streams -------------------------------------------------------------------------------------
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SelectionClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> SelectionClassifier:
         """Learn from one more batch of a stream: stochastic EM on running statistics.
 
         The first batch sets the coordinates and needs ``classes``; it should hold some hundred examples of
@@ -325,7 +341,12 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         if first and classes is None and not hasattr(self, "classes_"):
             raise DataError("the first call of partial_fit needs classes=, all labels that will ever come")
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=not hasattr(self, "n_features_in_")
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=not hasattr(self, "n_features_in_"),
         )
         check_classification_targets(y)
         weights = np.ones(X.shape[0])
@@ -336,7 +357,9 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             if len(classes) < 2:
                 raise DataError("classes holds one class only; at least two classes are needed")
             if hasattr(self, "classes_") and not np.array_equal(classes, self.classes_):
-                raise DataError(f"classes {classes.tolist()} are not those of before: {self.classes_.tolist()}")
+                raise DataError(
+                    f"classes {classes.tolist()} are not those of before: {self.classes_.tolist()}"
+                )
             self.classes_ = classes
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
@@ -356,13 +379,18 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         )
         fit = running.learn(data, candidate.beliefs, self._hard)
         self.inlier_proba_ = data.inlier_proba(fit.mixture)
-        self._store(data, candidate, Finished(
-            mixture=fit.mixture,
-            inlier_proba=self.inlier_proba_,
-            energy=fit.energy,
-            n_iter=fit.n_iter,
-            status=fit.status,
-        ), [fit])
+        self._store(
+            data,
+            candidate,
+            Finished(
+                mixture=fit.mixture,
+                inlier_proba=self.inlier_proba_,
+                energy=fit.energy,
+                n_iter=fit.n_iter,
+                status=fit.status,
+            ),
+            [fit],
+        )
         return self
 
     def _open_stream(self, X: Any) -> None:
@@ -403,8 +431,8 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """p(y | x) on the contaminated stream: near 1/K for an input that looks like garbage.
 
-        Calibrated if the model holds: of the fresh examples given probability q to a label, a share q bears it.
-        The label of an outlier counts as a fair coin.
+        Calibrated if the model holds: of the fresh examples that give probability q to a label, a share q
+        bears it. The label of an outlier counts as a fair coin.
         """
         X = self._input(X)
         return self.model_.label_proba(X)

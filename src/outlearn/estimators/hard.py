@@ -16,8 +16,8 @@ __all__ = ["HardSelectionClassifier"]
 class HardSelectionClassifier(SoftSelectionClassifier):
     """Decide for every example whether it is informative, and learn from those kept (Eq. henergy).
 
-    The fractions and the noise are learned softly, since counting decisions would bias them; then the decisions
-    are made at these values, with the uncertainty of the centres taken along as in the paper (⟨J²⟩).
+    The fractions and the noise are learned softly, since counting decisions would bias them; then the
+    decisions are made at these values, with the uncertainty of the centres taken along as in the paper (⟨J²⟩).
     Parameters and attributes are those of :class:`SoftSelectionClassifier`, but ``inlier_proba_`` holds the
     decisions, 0 or 1.
 
@@ -32,7 +32,9 @@ class HardSelectionClassifier(SoftSelectionClassifier):
 
     _hard: ClassVar[bool] = True
 
-    def _finish(self, data: MixtureData, beliefs: Beliefs, fit: MixtureFit, rng: np.random.Generator) -> Finished:
+    def _finish(
+        self, data: MixtureData, beliefs: Beliefs, fit: MixtureFit, rng: np.random.Generator
+    ) -> Finished:
         m = fit.mixture
         fixed = Beliefs(
             contamination=float(m.states[2]),

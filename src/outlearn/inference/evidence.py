@@ -1,8 +1,8 @@
 """Choose contamination, structure and start by evidence, never by clean labels.
 
 Two measures. Within one structure: the leave-one-out likelihood of the examples, with their own pull on the
-centres taken out. Between structures: the held-out log p(y | x) of the observed labels, because the likelihood
-of x says little about labels and would drown what is asked.
+centres taken out. Between structures: the held-out log p(y | x) of the observed labels, because the
+likelihood of x says little about labels and would drown what is asked.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _WIDE = 0.04  # N/P above which an example may vouch for itself
+_TRIAL_STEPS = 150
 _ERRORS = 1.0  # standard errors within which two candidates count as equally good
 _GRID = (0.02, 0.2, 0.4, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96)
 
@@ -360,8 +361,9 @@ def select(
 ) -> list[Scored]:
     """Fit every candidate to (a subset of) the data and score it by the held-out labels.
 
-    Candidates are met from simple to rich. A richer one also starts from where the simpler ones ended:
-    with most labels wrong a full covariance falls into bad optima that a diagonal one avoids.
+    Candidates are met from simple to rich. A richer one also starts from where a simpler one ended: with
+    most labels wrong a full covariance falls into bad optima that a diagonal one avoids. Garbage and wrong
+    labels together, and a garbage cloud of its own, are tried on the winning form of the noise only.
     """
     groups, order = content_order(X, labels)
     keep = len(labels)
@@ -371,29 +373,55 @@ def select(
         chosen = np.sort(order[:keep])
         X, labels, sample_weight, groups = X[chosen], labels[chosen], sample_weight[chosen], groups[chosen]
     fold = folds(X, labels, n_folds)
-    scored: list[Scored] = []
     spaces: dict[str, MixtureData] = {}
-    ends: list[tuple[str, Array]] = []
-    for candidate in sorted(candidates, key=lambda c: c.complexity):
-        form = candidate.structure
+
+    def score(candidate: Candidate, before: Sequence[Scored]) -> Scored | None:
+        form, beliefs = candidate.structure, candidate.beliefs
         if form not in spaces:
             spaces[form] = MixtureData(X, labels, n_classes, form, sample_weight=sample_weight)
         data = spaces[form]
-        starts = starts_for(data, candidate.beliefs, n_init, rng, ends)
-        if candidate.beliefs.garbage != "shared" and ends:
-            starts = list(ends)
-        fits = climb_all(data, candidate.beliefs, starts, max_iter=150, tol=1e-3)
-        best = fits[0]
+        ends = [
+            (s.candidate.structure, spaces[s.candidate.structure].responsibilities(s.fit.mixture))
+            for s in before
+        ]
+        if beliefs.garbage != "shared" and ends:
+            starts: list[tuple[str, Mixture | Array]] = list(ends)
+        else:
+            starts = starts_for(data, beliefs, n_init, rng, ends)
+        best = climb_all(data, beliefs, starts, max_iter=_TRIAL_STEPS, tol=1e-3)[0]
         if best.status is FitStatus.ALL_REJECTED:
-            continue
-        scores = held_out_scores(data, best, candidate.beliefs, fold, max_iter=40, tol=1e-3)
-        scored.append(Scored(
-                candidate=candidate,
-                fit=best,
-                scores=scores,
-                weights=sample_weight,
-                posterior=FittedMixture.of(data, best.mixture),
-            ))
-        if candidate.beliefs.garbage == "shared":
-            ends.append((form, data.responsibilities(best.mixture)))
+            return None
+        return Scored(
+            candidate=candidate,
+            fit=best,
+            scores=held_out_scores(data, best, beliefs, fold, max_iter=40, tol=1e-3),
+            weights=sample_weight,
+            posterior=FittedMixture.of(data, best.mixture),
+        )
+
+    def is_plain(candidate: Candidate) -> bool:
+        beliefs = candidate.beliefs
+        both = beliefs.contamination is None and beliefs.label_noise is None
+        return beliefs.garbage == "shared" and not both
+
+    ordered = sorted(candidates, key=lambda c: c.complexity)
+    plain = [c for c in ordered if is_plain(c)] or ordered
+    scored: list[Scored] = []
+    for candidate in plain:
+        # from where the best fit of a simpler form with the same kinds of bad examples ended
+        kin = [
+            s
+            for s in scored
+            if s.candidate.structure != candidate.structure and s.candidate.beliefs == candidate.beliefs
+        ]
+        found = score(candidate, sorted(kin, key=lambda s: -s.score)[:1])
+        if found is not None:
+            scored.append(found)
+    if scored and len(plain) < len(ordered):
+        leader = choose(scored)
+        for candidate in ordered:
+            if not is_plain(candidate) and candidate.structure == leader.candidate.structure:
+                found = score(candidate, [leader])
+                if found is not None:
+                    scored.append(found)
     return scored

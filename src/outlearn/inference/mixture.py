@@ -16,6 +16,7 @@ class means would carry twice the noise.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,16 @@ from outlearn.inference.covariance import (
 from outlearn.inference.results import FitStatus
 from outlearn.inference.rows import Rows
 
-__all__ = ["Beliefs", "Mixture", "MixtureData", "MixtureFit", "RunningMoments", "Statistics", "fit_mixture", "simplex"]
+__all__ = [
+    "Beliefs",
+    "Mixture",
+    "MixtureData",
+    "MixtureFit",
+    "RunningMoments",
+    "Statistics",
+    "fit_mixture",
+    "simplex",
+]
 
 Array = NDArray[np.float64]
 
@@ -42,10 +52,12 @@ _LABEL_PRIOR = 2.0  # examples' worth of belief that the classes are as frequent
 _STATE_PRIOR = 1.0  # examples' worth of belief in every kind of state: keeps fractions off 0 and 1
 _SPHERE_PULL = 1e-2  # examples' worth of prior: no more than keeps an empty cluster finite
 _DIAG_PULL = 2.0
+_GARBAGE_PULL = 5.0
 _FADING = 0.7  # a batch that is a share s of all examples so far moves the averages by s**0.7
 _FLOOR = 1e-9  # of the mean variance
 
 
+@lru_cache(maxsize=32)
 def simplex(n_classes: int) -> Array:
     """Corners of the regular simplex around 0 with unit length: (K, K-1); -1 and +1 for two classes.
 
@@ -133,8 +145,8 @@ class Mixture:
 class MixtureData:
     """Labelled examples in the working coordinates of one covariance structure, with fixed weights.
 
-    Coordinates are centred at the weighted mean. "tied" works on a standardised copy. With P < N and a structure
-    that knows no axes (spherical, tied), examples are rotated into the P directions that they span: nothing
+    Coordinates are centred at the weighted mean. "tied" works on a standardised copy. With P < N and a
+    structure that knows no axes (spherical, tied), examples are rotated into the P directions that they span: nothing
     is lost, since every centre is a sum of examples.
     """
 
@@ -457,7 +469,7 @@ def _covariances(
     own = means[-1:]
     scatter = stats.garbage - 2.0 * cross(form, stats.sums[-1:], own) + cross(form, own * n_states[-1], own)
     # a handful of outliers says little of their spread: they borrow the pull of all examples
-    pull = max(shrinkage.pull, 5.0)
+    pull = max(shrinkage.pull, _GARBAGE_PULL)
     return covariance, estimate(form, scatter, float(n_states[-1]), pull=pull, **common)
 
 
@@ -502,39 +514,46 @@ def moment_center_variance(data: MixtureData, mixture: Mixture) -> float:
     noise = mixture.covariance.mean_variance
     hebb = data.hebb
     square = noise * float(np.vdot(mixture.covariance.solve(hebb), hebb))
-    spread = noise * ((k - 1.0) / k) ** 2 * float((1.0 / np.maximum(data.count * data.frequencies, 1.0)).sum())
+    spread = (
+        noise * ((k - 1.0) / k) ** 2 * float((1.0 / np.maximum(data.count * data.frequencies, 1.0)).sum())
+    )
     signal = max(square - n * spread, spread * np.sqrt(2.0 * n / (k - 1.0)))
     right, wrong = mixture.states[0], mixture.states[1] / (k - 1.0)
     return signal / (max(abs(right - wrong), 1e-3) ** 2 * n * (k - 1.0))
 
 
-def prior_energy(data: MixtureData, mixture: Mixture, shrinkage: _Shrinkage) -> float:
-    """Minus the log of the priors, as far as the M step knows them."""
+def prior_energy(data: MixtureData | RunningMoments, mixture: Mixture) -> float:
+    """Minus the log prior of centres and fractions."""
     ridge = mixture.covariance.mean_variance / mixture.center_variance
     value = 0.5 * ridge * float(np.vdot(mixture.covariance.solve(mixture.centers), mixture.centers))
     size = (data.n_classes - 1) * data.n_total
     value += 0.5 * size * np.log(2 * np.pi * mixture.center_variance)
+    value -= _STATE_PRIOR * float(np.log(mixture.states[mixture.states > 0.0]).sum())
+    frequencies = data.frequencies * np.log(np.maximum(mixture.class_prior, 1e-300))
+    return value - _LABEL_PRIOR * float(frequencies.sum())
+
+
+def covariance_energy(mixture: Mixture, shrinkage: _Shrinkage) -> float:
+    """Minus the log prior of the covariances, which is what shrinks them.
+
+    Needed to climb; left out of the energy that is reported, since its strength is set from the data
+    and differs from start to start.
+    """
     clouds = [(mixture.covariance, shrinkage.pull)]
     if not mixture.shared:
-        clouds.append((mixture.garbage_covariance, max(shrinkage.pull, 5.0)))
+        clouds.append((mixture.garbage_covariance, max(shrinkage.pull, _GARBAGE_PULL)))
+    value = 0.0
     for cloud, pull in clouds:
-        if data.structure == "spherical":
+        if cloud.structure == "spherical":
             inverse = cloud.n_total * float(shrinkage.target) / float(cloud.values)
-        elif data.structure == "diag":
+        elif cloud.structure == "diag":
             inverse = float((shrinkage.target / cloud.values).sum())
         else:
             inverse = float(shrinkage.target) * float(np.trace(cloud.solve(np.eye(cloud.n_working))))
             rest = cloud.n_total - cloud.n_working
             inverse += rest * float(shrinkage.target) / cloud.outside if rest else 0.0
         value += 0.5 * pull * (cloud.log_det + inverse)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = [np.log(mixture.states[mixture.states > 0]).sum() * _STATE_PRIOR]
-        frequencies = data.frequencies
-        logs += [
-            float((_LABEL_PRIOR * frequencies * np.log(np.maximum(part, 1e-300))).sum())
-            for part in (mixture.class_prior,)
-        ]
-    return value - float(sum(logs))
+    return value
 
 
 def _shrinkage_for(data: MixtureData, count: float, scatter: Any) -> _Shrinkage:
@@ -552,7 +571,6 @@ def _shrinkage_for(data: MixtureData, count: float, scatter: Any) -> _Shrinkage:
 
 def mixture_at(data: MixtureData, beliefs: Beliefs, centers: Array) -> Mixture:
     """Neutral mixture around given centres: half of what is to be learned is garbage."""
-    k = data.n_classes
     epsilon = beliefs.contamination
     lam = beliefs.label_noise
     if lam is None:
@@ -612,8 +630,8 @@ def fit_mixture(
     """Climb from one start: a mixture, or probabilities of the states (P, K+1) of every example.
 
     EM with guarded extrapolation (SQUAREM): an extrapolated point is kept only where the energy does not
-    rise. Learned hyperparameters (prior of the centres, shrinkage) follow between cycles. The residual is that
-    of a plain EM step, relative to the distance of the class means.
+    rise. Learned hyperparameters (prior of the centres, shrinkage) follow between cycles. The residual is
+    that of a plain EM step, relative to the distance of the class means.
     """
     climb = _Climb(data, beliefs, hard)
     if isinstance(start, Mixture):
@@ -655,7 +673,7 @@ def fit_mixture(
         climb.follow(stats1, second)
         mixture = climb.hyper(stats1, second)
     final = data.statistics(mixture, spread=climb.spread, hard=hard)
-    energy = climb.energy(mixture, final)
+    energy = prior_energy(data, mixture) - final.log_likelihood
     if data.n_classes == 2 and mixture.states[1] > mixture.states[0] and beliefs.label_noise is None:
         mixture = replace(
             mixture,
@@ -693,7 +711,8 @@ class _Climb:
         return after, stats, self.energy(mixture, stats)
 
     def energy(self, mixture: Mixture, stats: Statistics) -> float:
-        return prior_energy(self.data, mixture, self.shrinkage) - stats.log_likelihood
+        prior = prior_energy(self.data, mixture) + covariance_energy(mixture, self.shrinkage)
+        return prior - stats.log_likelihood
 
     def follow(self, stats: Statistics, mixture: Mixture) -> None:
         """Follow the hyperparameters of the covariance for the first cycles, then hold them."""
@@ -848,7 +867,7 @@ class RunningMoments:
         self.mixture = mixture
         return MixtureFit(
             mixture=mixture,
-            energy=prior_energy(self, mixture, shrinkage) - stats.log_likelihood,
+            energy=prior_energy(self, mixture) - stats.log_likelihood,
             n_iter=1,
             status=FitStatus.CONVERGED,
             residual=moved,
@@ -857,13 +876,22 @@ class RunningMoments:
 
     def _blend(self, data: MixtureData, stats: Statistics, step: float) -> None:
         """Averages per example, then scaled to the number of examples seen."""
-        new = [stats.sums, stats.counts, stats.garbage, data.total, data.label_sums, data.label_weights.sum(axis=0)]
+        new = [
+            stats.sums,
+            stats.counts,
+            stats.garbage,
+            data.total,
+            data.label_sums,
+            data.label_weights.sum(axis=0),
+        ]
         new = [value / data.count for value in new]
         old = new if step >= 1.0 else self._averages
         self._averages = [(1.0 - step) * a + step * b for a, b in zip(old, new, strict=True)]
         n = max(self.seen, data.count)
         sums, counts, garbage, total, label_sums, label_counts = (n * value for value in self._averages)
-        self.stats = Statistics(sums=sums, counts=counts, garbage=garbage, log_likelihood=stats.log_likelihood)
+        self.stats = Statistics(
+            sums=sums, counts=counts, garbage=garbage, log_likelihood=stats.log_likelihood
+        )
         self.count, self.total = n, total
         self.frequencies = label_counts / n
         self.hebb = contrast_centers(label_sums, label_counts)

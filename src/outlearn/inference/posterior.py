@@ -21,7 +21,7 @@ _BLOCK_CELLS = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedMixture:
-    """A mixture and the map z = ((x - origin)/scale) basisᵀ into its coordinates (basis None: no rotation)."""
+    """A mixture and the map z = ((x - origin)/scale) basisᵀ into its coordinates (basis None: no turn)."""
 
     mixture: Mixture
     origin: Array
