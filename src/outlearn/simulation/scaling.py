@@ -17,10 +17,12 @@ from outlearn.simulation.task import Task
 
 __all__ = [
     "ESTIMATORS",
+    "Comparison",
     "FiniteSizeScaling",
     "Onset",
     "binder_crossing",
     "broadening",
+    "compare_with_theory",
     "finite_size_scaling",
     "variance_peak",
 ]
@@ -119,6 +121,73 @@ class FiniteSizeScaling:
             f"FiniteSizeScaling({self.estimator}: eta = {self.eta:.4g} [{self.low:.4g}, {self.high:.4g}] "
             f"at N = inf; {sizes})"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """An extrapolated onset beside the exact theory's transition that lies nearest.
+
+    ``value`` is where the free energies are equal; between the spinodals both states exist, so that runs,
+    which see no free energies but basins, may change over anywhere there.
+    """
+
+    scaling: FiniteSizeScaling
+    value: float
+    lower_spinodal: float | None
+    upper_spinodal: float | None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the interval of the extrapolation meets the interval between the spinodals."""
+        low = self.value if self.lower_spinodal is None else self.lower_spinodal
+        high = self.value if self.upper_spinodal is None else self.upper_spinodal
+        return self.scaling.low <= high and low <= self.scaling.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers."""
+        return {
+            "estimator": self.scaling.estimator,
+            "eta": self.scaling.eta,
+            "low": self.scaling.low,
+            "high": self.scaling.high,
+            "theory": self.value,
+            "lower_spinodal": self.lower_spinodal,
+            "upper_spinodal": self.upper_spinodal,
+            "agrees": self.agrees,
+        }
+
+
+def compare_with_theory(scaling: FiniteSizeScaling, between: tuple[float, float] | None = None) -> Comparison:
+    """Put the extrapolation beside the first-order transition of the exact theory that lies nearest to it.
+
+    ``between`` is the interval of η that is searched; two units around all onsets when left out. DataError
+    if the theory has no transition there, or the extrapolation failed.
+    """
+    from outlearn import theory
+
+    learners: dict[str, Any] = {
+        "soft": theory.SoftSelection,
+        "hard": theory.HardSelection,
+        "hebb": theory.Hebb,
+        "amp": theory.BayesOptimal,
+    }
+    known = [onset.eta for onset in scaling.onsets if np.isfinite(onset.eta)]
+    if not known or not np.isfinite(scaling.eta):
+        raise DataError(f"the {scaling.estimator} estimator found no transition to compare")
+    low, high = between or (min(known) - 2.0, max(known) + 2.0)
+    task = scaling.task
+    found = theory.transitions(
+        learners[task.learner](), task.ensemble, task.alpha, over="eta", between=(low, high)
+    )
+    if not found:
+        raise DataError(f"the theory of {task.label()} has no transition for eta in [{low:g}, {high:g}]")
+    nearest = min(found, key=lambda transition: abs(transition.value - scaling.eta))
+    return Comparison(
+        scaling=scaling,
+        value=nearest.value,
+        lower_spinodal=nearest.lower_spinodal,
+        upper_spinodal=nearest.upper_spinodal,
+    )
 
 
 def broadening(etas: Array, samples: Samples, factor: float = 3.0) -> float:
