@@ -34,6 +34,7 @@ Regularization = Annotated[
 def learner(name: str, beta: float = 1.0, regularization: float = 1.0) -> Any:
     """Return the learner called ``name``."""
     from outlearn import theory
+    from outlearn.theory.gibbs import Gibbs
 
     makers: dict[str, Callable[[], Any]] = {
         "soft": lambda: theory.SoftSelection(),
@@ -42,7 +43,7 @@ def learner(name: str, beta: float = 1.0, regularization: float = 1.0) -> Any:
         "hard-printed": lambda: theory.HardSelection(equations="printed"),
         "hebb": lambda: theory.Hebb(),
         "bayes": lambda: theory.BayesOptimal(),
-        "gibbs": lambda: theory.Gibbs(beta=beta),
+        "gibbs": lambda: Gibbs(beta=beta),
     }
     if name in makers:
         return makers[name]()
