@@ -48,6 +48,7 @@ COMMANDS: dict[str, str] = {
     "reproduce": "Rebuild the figures of the paper, and ours.",
 }
 
+_INTERRUPTED = 130
 _EXTRAS = {"matplotlib": "plot", "dask": "scale", "distributed": "scale", "pyarrow": "parquet"}
 
 
@@ -125,6 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
             code = typer.main.get_command(app)(arguments, prog_name="outlearn", standalone_mode=False)
+            if code == _INTERRUPTED:  # the toolkit turns Ctrl-C into this code, silently
+                raise KeyboardInterrupt
             sys.stdout.flush()
         except SystemExit as stop:
             code = _say(stop.code, 1) if isinstance(stop.code, str) else stop.code
@@ -141,7 +144,7 @@ def _report(error: BaseException) -> int:
     """Say in one line what went wrong and return the exit code; what nobody expected is raised again."""
     match error:
         case KeyboardInterrupt() | typer.Abort():
-            return _say("interrupted", 130)
+            return _say("interrupted", _INTERRUPTED)
         case typer.TyperException():
             context = getattr(error, "ctx", None)
             where = context.command_path if context is not None else "outlearn"
