@@ -41,7 +41,6 @@ _SLACK = 0.02  # ... or above that by so much per dimension: message passing ove
 _STALL = 15  # steps that reverse each other, without a smaller residual, before safe steps are taken
 _EVIDENCE_TOL = 2e-3  # nats: learned parameters have settled when so much was not gained ...
 _EVIDENCE_STEPS = 15  # ... in so many steps
-_SAFE_STEPS = 10  # the first spell of safe steps; each later one is four times as long
 
 
 class AmpStatus(Enum):
@@ -177,7 +176,9 @@ class Passing:
         self._next = self.center, self.variance
         # The first reaction term of a given centre is not known: solve for it.
         self._solve_first = center is not None and self.adaptive
-        self._safe, self._spell = 0, _SAFE_STEPS
+        self._safe = False  # minimise G from now on; the share of the way to the target that is gone at once:
+        self._stride = 1.0
+        self._target = self._next
         self._ceiling: deque[float] = deque(maxlen=_MEMORY)
         self._move = np.zeros(rows.shape[1])
         self._reversals, self._best_residual = 0, math.inf
@@ -205,26 +206,25 @@ class Passing:
     def _advance_once(self) -> None:
         m, s = self._next
         self.n_iter += 1
-        first = self.read is None
-        read = self._read(m, s, self._safe > 0 or (first and self._solve_first))
+        read = self._read(m, s, self._safe or (self.read is None and self._solve_first))
         energy = self.free_energy(read, m, s) + self._noise_energy()
         grown = not math.isfinite(energy) or float(m @ m) > 1e6 * self._largest_square()
         if grown and not self.adaptive:
             self.status = AmpStatus.DIVERGED
             return
-        if self.adaptive and self._safe == 0 and self.read is not None:
-            rises = not first and energy > max(self._ceiling) + _SLACK * m.size
-            if grown or rises:
-                # Back to the last accepted beliefs, and on from there by safe steps.
-                self._be_safe()
-                self._next = self._step(self.read, self.center, safe=True)
-                return
+        if self.adaptive and self.read is not None and (grown or self._rises(energy, m.size)):
+            # Back to the last accepted beliefs, and on from there by a safer step.
+            if self._safe:
+                self._stride *= 0.4
+            self._safe = True
+            self._next = self._safe_step(self.read)
+            return
         self.center, self.variance, self.read = m, s, read
         settled = self._relearn(read, m, s)
         G = self.free_energy(read, m, s)
         self.energy = G + self._noise_energy()
         self._ceiling.append(self.energy)
-        target, spread = self._step(read, m, safe=False)
+        self._target = target, spread = self._step(read, m)
         move, second = target - m, float(target @ target) + m.size * spread
         self.residual = float(np.linalg.norm(move)) / math.sqrt(second)
         self.steps.append(
@@ -233,7 +233,7 @@ class Passing:
                 free_energy=G,
                 residual=self.residual,
                 square=float(m @ m) / (m.size * self.model.centre.variance),
-                safe=self._safe > 0,
+                safe=self._safe,
             )
         )
         if self.on_step is not None:
@@ -241,26 +241,39 @@ class Passing:
         if settled(self.residual):
             self.status = AmpStatus.CONVERGED
             return
-        if self._safe > 0:
-            self._safe -= 1
-            self._next = self._step(read, m, safe=True)
+        if self.adaptive and not self._safe:
+            self._safe = self._oscillates(move)
+        if self._safe:
+            self._stride = min(1.0, 1.3 * self._stride) if self._stride > 0.0 else 0.5
+            self._next = self._safe_step(read)
         else:
-            self._watch_for_oscillation(move)
             self._next = (1.0 - self.damping) * target + self.damping * m, spread
 
-    def _be_safe(self) -> None:
-        self._safe, self._spell = self._spell, 4 * self._spell
-        self._reversals, self._best_residual = 0, math.inf
+    def _rises(self, energy: float, n: int) -> bool:
+        """Whether a step must be taken back. Message passing may overshoot a little, safe steps may not."""
+        if self._safe:
+            return self._stride > 0.0 and energy > self.energy + 1e-12 * abs(self.energy)
+        return len(self._ceiling) == _MEMORY and energy > max(self._ceiling) + _SLACK * n
 
-    def _watch_for_oscillation(self, move: Array) -> None:
-        """Count moves that take back the one before, as long as the residual does not shrink."""
+    def _safe_step(self, read: Read) -> tuple[Array, float]:
+        """Part of the way to where message passing would go, which is downhill; else the exact minimiser."""
+        noise, centre = self.model.noise, self.model.centre
+        A, reaction = read.square_u / noise, read.spread_u / noise
+        target, spread = self._target
+        if self._stride * (1.0 + reaction * spread) <= 1.0:
+            self._stride = 0.0  # the exact minimiser needs no trial; longer strides are tried again after it
+            return centre.posterior_with_reaction(A, read.weighted / noise, reaction)
+        mean = self.center + self._stride * (target - self.center)
+        return mean, centre.variance_at(mean, spread)
+
+    def _oscillates(self, move: Array) -> bool:
+        """Whether many moves took back the one before while the residual did not shrink."""
         if self.residual < 0.9 * self._best_residual:
             self._reversals, self._best_residual = 0, self.residual
         elif float(move @ self._move) < 0.0:
             self._reversals += 1
         self._move = move
-        if self.adaptive and self._reversals > _STALL:
-            self._be_safe()
+        return self._reversals > _STALL
 
     def _read(self, m: Array, s: float, safe: bool) -> Read:
         """Read the data once: fields of all rows, what they say of V, the rows' sum under the means of V."""
@@ -299,13 +312,11 @@ class Passing:
             overlap=float((g * mean) @ fields),
         )
 
-    def _step(self, read: Read, m: Array, safe: bool) -> tuple[Array, float]:
-        """The next belief of the centre: minimise G over it (safe), or keep the old mean in the reaction."""
+    def _step(self, read: Read, m: Array) -> tuple[Array, float]:
+        """Message passing's next belief of the centre, with the old mean in the reaction term."""
         noise = self.model.noise
-        A, reaction = read.square_u / noise, read.spread_u / noise
-        if safe:
-            return self.model.centre.posterior_with_reaction(A, read.weighted / noise, reaction)
-        return self.model.centre.posterior(A, read.weighted / noise - reaction * m)
+        field = (read.weighted - read.spread_u * m) / noise
+        return self.model.centre.posterior(read.square_u / noise, field)
 
     def free_energy(self, read: Read, m: Array, s: float) -> float:
         """Bethe free energy G of the beliefs of a read; the module's docstring writes it."""

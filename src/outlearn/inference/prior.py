@@ -184,6 +184,12 @@ class CenterPrior:
         )  # fmt: skip
         return B * (x * longest / length), max(tau2 * (1.0 - x * x), 1e-15 * tau2)
 
+    def variance_at(self, mean: Array, variance: float) -> float:
+        """The variance that goes with a mean: the one given, or what the sphere leaves."""
+        if self.kind == "gaussian":
+            return variance
+        return max(self.variance - float(mean @ mean) / self.n_features, 1e-15 * self.variance)
+
     def divergence(self, square: float, variance: float) -> float:
         """Kullback-Leibler divergence from the prior of a posterior with |mean|² = square."""
         n, tau2 = self.n_features, self.variance
