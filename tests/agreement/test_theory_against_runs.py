@@ -26,7 +26,7 @@ SOFT = [
     (20.0, 2.0, 500, 20),
 ]
 HARD = [
-    (2.0, -1.0, 1000, 30),
+    (2.0, -1.0, 500, 40),
     (5.0, -1.0, 500, 40),
     (5.0, 0.0, 500, 40),
     (10.0, 0.0, 500, 30),
@@ -63,19 +63,22 @@ def soft_run(e: Ensemble, n: int, p: int, seed: int) -> tuple[list[float], list[
 
 
 def hard_run(e: Ensemble, n: int, p: int, seed: int) -> tuple[list[float], list[float]]:
-    """R, Q, energy and selected examples per dimension of the best of 20 random starts; the sample's luck.
+    """R, Q, energy and selected examples per dimension of the best of 40 starts; the sample's luck.
 
-    Hard selection remembers its start: from the Hebb vector alone EM keeps some 2 % more examples than the
-    lowest minimum has, and the test below would see it.
+    EM for hard selection remembers its start: from the Hebb vector alone it keeps some 2 % more examples than
+    the lowest minimum has (fourteen standard errors here), from random vectors a little fewer. The theory is
+    about the lowest minimum, so half of the starts are drawn from the prior and half around the truth.
     """
     data = sample(e, n, p, rng=seed)
+    rng = np.random.default_rng(seed)
+    blind = rng.normal(size=(20, n))
+    around = data.center * rng.uniform(0.3, 1.6, (20, 1)) + blind * rng.uniform(0.0, 0.8, (20, 1))
     fit = hard_em(
         data.X,
         data.y,
         contamination=e.outlier_fraction,
         noise_variance=1 / e.gamma,
-        start="random",
-        n_init=20,
+        start=np.concatenate([blind, around]) / np.sqrt(n),
         rng=seed,
     )
     J = fit.center * np.sqrt(n)

@@ -100,7 +100,7 @@ def test_jacobian_is_the_derivative_of_the_residual(learner):
 
 
 def test_the_jumping_prox_has_boundary_terms():
-    """b well above 4, the jump in the middle of the Gaussian: without them the Jacobian is off by order one."""
+    """b well above 4, the jump amid the Gaussian: without them the Jacobian is off by order one."""
     system = SOFT.system()
     points = Points.of(Ensemble(1.0, 10.0), 2.0)
     v = np.log([[0.3, 0.5, 0.9]])

@@ -1,0 +1,225 @@
+"""Completeness of branches; folds, transitions, diagrams."""
+
+import math
+
+import numpy as np
+import pytest
+
+from outlearn import theory
+from outlearn.exceptions import ParameterError
+from outlearn.model import Ensemble
+from outlearn.numerics import Status
+from outlearn.theory.search import polish, search
+from outlearn.theory.system import Points
+
+SOFT, HARD = theory.SoftSelection(), theory.HardSelection()
+E = Ensemble(eta=0.0, gamma=10.0)
+
+# alpha, eta, gamma: one, three and five solutions, all three transitions, small and large gamma
+SETS = [
+    (20, 2.0, 10), (20, 3.78, 10), (20, 3.9, 10), (20, 3.98, 10), (20, 5.0, 10), (20, 6.0, 10), (20, 9.0, 10),
+    (20, 10.0, 10), (2, 5.4, 10), (2, 8.2, 10), (200, 5.0, 10), (200, 6.6, 10), (1, 0.0, 10), (5, 3.3, 10),
+    (0.2, 3.0, 10), (50, 1.0, 0.3), (10, 4.0, 100), (1, 12.0, 50), (7, -2.0, 3), (100, 4.3, 10),
+]  # fmt: skip
+
+
+def dense_scan(system, points: Points, size: int) -> np.ndarray:
+    """Solutions that Newton finds from a dense grid of all unknowns, knowing nothing of the engine's starts."""
+    cosine = np.concatenate([np.geomspace(1e-5, 0.2, size), 1 - np.geomspace(0.7, 1e-3, size)])
+    Q = np.geomspace(1e-9, 2.0, 2 * size)
+    z = np.geomspace(1e-3, 1.3, size)
+    grids = [cosine, Q, z]
+    if len(system.names) == 4:
+        grids.append(float(points.alpha[0]) * np.geomspace(1e-4, 0.9, size))
+    mesh = np.stack([x.ravel() for x in np.meshgrid(*grids, indexing="ij")], axis=1)
+    v = np.log(
+        np.column_stack([mesh[:, 0] * np.sqrt(mesh[:, 1]), mesh[:, 1] * (1 - mesh[:, 0] ** 2), mesh[:, 2:]])
+    )
+    owner = np.zeros(len(v), dtype=np.int64)
+    x, _residual, status = polish(system, points, v, owner)
+    good = np.array([s is Status.CONVERGED for s in status]) & (x > system.lowest).all(axis=1)
+    return x[good]
+
+
+def missed(learner, alpha: float, eta: float, gamma: float, size: int) -> int:
+    """How many solutions the scan has that the search has not."""
+    points = Points.of(Ensemble(eta, gamma), alpha)
+    found = search(learner.system(), points)
+    assert found.complete[0]
+    scanned = dense_scan(learner.system(), points, size)
+    far = [np.abs(found.v - x).max(axis=1).min(initial=np.inf) > 1e-5 for x in scanned]
+    return int(np.sum(far))
+
+
+@pytest.mark.parametrize(("alpha", "eta", "gamma"), SETS)
+@pytest.mark.parametrize("learner", [SOFT, HARD], ids=["soft", "hard"])
+def test_a_dense_scan_finds_nothing_that_was_missed(learner, alpha, eta, gamma):
+    assert missed(learner, alpha, eta, gamma, size=3) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", [SOFT, HARD], ids=["soft", "hard"])
+def test_a_denser_scan_at_random_parameters_finds_nothing_that_was_missed(learner):
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        alpha, eta, gamma = 10 ** rng.uniform(-1, 2.5), rng.uniform(-2, 10), 10 ** rng.uniform(-0.5, 1.7)
+        assert missed(learner, alpha, eta, gamma, size=6) == 0, (alpha, eta, gamma)
+
+
+def test_branches_has_everything_and_names_it():
+    found = theory.branches(SOFT, Ensemble(3.9, 10.0), 20)
+    assert found.complete
+    assert [s.branch for s in found] == ["informative", "uninformative", "unstable"]
+    assert all(s.status.ok for s in found)
+    energies = [s.free_energy for s in found]
+    assert energies == sorted(energies)
+    hard = theory.branches(HARD, Ensemble(3.6, 10.0), 20)
+    assert sorted(s.branch for s in hard) == [
+        "informative",
+        "intermediate",
+        "trivial",
+        "unstable",
+        "unstable",
+    ]
+    assert len(found.to_frame()) == 3
+
+
+def test_the_three_named_branches():
+    e = Ensemble(3.95, 10.0)
+    informative, uninformative, equilibrium = (
+        theory.solve(SOFT, e, 20, branch=b) for b in ("informative", "uninformative", "equilibrium")
+    )
+    assert informative.R > 0.6
+    assert uninformative.R < 0.1
+    assert equilibrium.free_energy == min(informative.free_energy, uninformative.free_energy)
+    assert equilibrium == uninformative
+    assert theory.solve(HARD, Ensemble(5.0, 10.0), 20, branch="uninformative").branch == "trivial"
+
+
+def test_follow_passes_both_folds_and_ends_where_it_was_told():
+    path = theory.follow(SOFT, Ensemble(4.0, 10.0), alpha=20, over="eta", start=5.0, stop=2.0)
+    assert path.status is Status.CONVERGED
+    assert path.fold_values == pytest.approx([3.7691310, 3.9922057], abs=1e-6)
+    assert path.values[0] == 5.0
+    assert path.values[-1] == 2.0
+    assert all(p.residual < 1e-10 for p in path.points)
+    assert {p.branch for p in path.points} == {"", "unstable"}
+    direct = theory.solve(SOFT, Ensemble(2.0, 10.0), 20)
+    assert pytest.approx(direct.R, rel=1e-9) == path.points[-1].R
+    assert len(path.to_frame()) == len(path)
+
+
+def test_follow_over_alpha_and_gamma():
+    path = theory.follow(SOFT, Ensemble(4.0, 10.0), alpha=20, over="alpha", start=10.0, stop=60.0)
+    assert path.values[-1] == pytest.approx(60.0)
+    assert path.fold_values == pytest.approx([34.67668, 20.2444], abs=1e-3)
+    gamma = theory.follow(SOFT, Ensemble(1.0, 10.0), alpha=5, over="gamma", start=10.0, stop=1.0)
+    assert gamma.points[-1].ensemble.gamma == pytest.approx(1.0)
+    assert gamma.points[-1].ensemble.gamma_tilde == gamma.points[-1].ensemble.gamma
+
+
+def test_a_spinodal_is_where_two_solutions_merge():
+    (t, _) = theory.transitions(SOFT, E, 20, over="eta", between=(0, 12))
+    for spinodal, outward in ((t.lower_spinodal, -1), (t.upper_spinodal, 1)):
+        inside = theory.branches(SOFT, Ensemble(spinodal - outward * 1e-4, 10.0), 20, thorough=False)
+        outside = theory.branches(SOFT, Ensemble(spinodal + outward * 1e-4, 10.0), 20, thorough=False)
+        assert (len(inside), len(outside)) == (3, 1)
+    assert max(t.lower_spinodal_error, t.upper_spinodal_error) < 1e-10
+    assert t.spinodal_residual < 1e-10
+
+
+def test_the_two_transitions_of_soft_selection():
+    first, second = theory.transitions(SOFT, E, 20, over="eta", between=(0, 12))
+    assert first.status is Status.CONVERGED
+    assert first.value == pytest.approx(3.9205828691, abs=1e-8)
+    assert first.energy_gap < 1e-11
+    assert first.error < 1e-10
+    assert first.below.R > 0.6 > 0.1 > first.above.R
+    assert first.below.free_energy == pytest.approx(first.above.free_energy, abs=1e-10)
+    # from the glass to the collapsed solution, which exists from below eta = 6 upward
+    assert second.value == pytest.approx(9.55847, abs=1e-4)
+    assert second.lower_spinodal < 6 < second.value < second.upper_spinodal
+    assert second.above.Q < 1e-6
+    # just beside it, the equilibrium is on either side
+    below, above = (theory.solve(SOFT, Ensemble(first.value + s, 10.0), 20) for s in (-1e-6, 1e-6))
+    assert below.R > 0.6 > 0.1 > above.R
+
+
+def test_transition_over_alpha_is_the_same_point():
+    (over_eta, _) = theory.transitions(SOFT, E, 20, over="eta", between=(0, 12))
+    e = Ensemble(over_eta.value, 10.0)
+    over_alpha = theory.transitions(SOFT, e, over="alpha", between=(5.0, 100.0))
+    assert any(t.value == pytest.approx(20.0, rel=1e-8) for t in over_alpha)
+
+
+def test_hard_selection_ends_in_the_trivial_solution():
+    first, second = theory.transitions(HARD, E, 20, over="eta", between=(-1, 10))
+    assert second.above.branch == "trivial"
+    assert second.below.free_energy == pytest.approx(0.0, abs=1e-10)
+    assert second.lower_spinodal == pytest.approx(0.0, abs=1e-10)  # the onset, zero when matched
+    assert first.value < second.value
+    (printed,) = theory.transitions(theory.HardSelection("printed"), E, 20, over="eta", between=(-4, 10))
+    assert printed.lower_spinodal == pytest.approx(-2.5, abs=1e-10)  # the printed onset
+
+
+def test_no_transition_is_an_empty_answer():
+    assert theory.transitions(theory.Hebb(), E, 20, over="eta", between=(0, 12)) == ()
+    assert theory.transitions(SOFT, E, 20, over="eta", between=(0, 2)) == ()
+
+
+def test_phase_diagram_agrees_with_single_solves():
+    alphas, etas = np.array([3.0, 20.0]), np.array([1.0, 3.9, 6.0, 9.0, 11.0])
+    for learner in (SOFT, HARD):
+        diagram = theory.phase_diagram(learner, gamma=10, alphas=alphas, etas=etas)
+        assert all(s is Status.CONVERGED for s in diagram.status.flat)
+        for i, alpha in enumerate(alphas):
+            for j, eta in enumerate(etas):
+                every = theory.branches(learner, Ensemble(eta, 10.0), alpha, thorough=False)
+                assert diagram.n_branches[i, j] == len(every)
+                k = diagram.equilibrium[i, j]
+                lowest = next(s for s in every if s.branch != "unstable")
+                assert diagram.R[i, j, k] == pytest.approx(lowest.R, rel=1e-8)
+                assert diagram.free_energy[i, j, k] == pytest.approx(lowest.free_energy, rel=1e-8)
+        line = diagram.line("first order", 0)
+        assert line is not None
+        assert line.error.max() < 1e-10
+        table = diagram.to_frame()
+        assert len(table) == diagram.n_branches.sum()
+        assert table.equilibrium.sum() == alphas.size * etas.size
+        assert not table.drop(columns="at_eigenvalue").isna().any().any()
+
+
+def test_stability_line_is_where_the_number_is_one():
+    diagram = theory.phase_diagram(SOFT, gamma=10, alphas=[5.0, 10.0], etas=np.linspace(0, 5, 11))
+    line = diagram.line("stability")
+    assert line is not None
+    for alpha, eta in zip(line.alpha, line.eta, strict=True):
+        s = theory.solve(SOFT, Ensemble(eta, 10.0), alpha)
+        assert s.at_eigenvalue == pytest.approx(1.0, abs=1e-6)
+
+
+def test_learning_curve_keeps_its_branch_and_its_failures():
+    curve = theory.learning_curve(SOFT, Ensemble(4.0, 10.0), [5.0, 25.0, 60.0], branch="uninformative")
+    assert [s.alpha for s in curve] == [5.0, 25.0, 60.0]
+    assert curve[1].R < 0.1
+    failing = theory.learning_curve(theory.SoftSelection("printed"), Ensemble(6.0, 10.0), [1.0, 20.0])
+    assert len(failing) == 2
+    assert not any(math.isnan(s.residual) for s in failing)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: theory.follow(SOFT, E, 20, over="beta", start=0, stop=1), "over"),
+        (lambda: theory.follow(SOFT, E, 20, over="eta", start=1, stop=1), "start"),
+        (lambda: theory.transitions(SOFT, E, 20, over="eta", between=(5, 1)), "between"),
+        (lambda: theory.transitions(SOFT, E, 20, over="alpha", between=(-5, 1)), "between"),
+        (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=[2, 1], etas=[0, 1]), "alphas"),
+        (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=[1, 2], etas=[]), "etas"),
+        (lambda: theory.phase_diagram(SOFT, gamma=-1, alphas=[1, 2], etas=[0, 1]), "gamma"),
+    ],
+)
+def test_bad_input_is_named(call, name):
+    with pytest.raises(ParameterError) as caught:
+        call()
+    assert caught.value.name == name
