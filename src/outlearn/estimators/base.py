@@ -77,7 +77,8 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         """Turn the EM solution into the classifier's own: here, keep it.
 
         ``data.rows`` are the examples in coordinates centred near the midpoint; ``fit.mixture`` knows
-        midpoint, centres, covariance and fractions there. An algorithm replaces the centres and the probabilities.
+        midpoint, centres, covariance and fractions there. An algorithm replaces the centres and the
+        probabilities.
         """
         responsibilities = data.inlier_proba(fit.mixture, leave_out=True)
         return Finished(
@@ -221,13 +222,17 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         def fraction(name: str, value: Any) -> None:
             if isinstance(value, str) and value == "auto":
                 return
-            if isinstance(value, bool | str) or not isinstance(value, Real) or not 0.0 <= value < 1.0:
+            if isinstance(value, bool | str) or not isinstance(value, Real) or not 0.0 <= float(value) < 1.0:
                 raise ParameterError(name, value, "'auto' or a number with 0 <= value < 1")
 
         def positive(name: str, value: Any) -> None:
             if isinstance(value, str) and value == "auto":
                 return
-            if isinstance(value, bool | str) or not isinstance(value, Real) or not 0.0 < value < np.inf:
+            if (
+                isinstance(value, bool | str)
+                or not isinstance(value, Real)
+                or not 0.0 < float(value) < np.inf
+            ):
                 raise ParameterError(name, value, "'auto' or a finite number > 0")
 
         p = self.get_params(deep=False)
@@ -249,7 +254,11 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         for name in ("n_init", "max_iter"):
             if isinstance(p[name], bool) or not isinstance(p[name], Integral) or p[name] < 1:
                 raise ParameterError(name, p[name], "a whole number >= 1")
-        if isinstance(p["tol"], bool | str) or not isinstance(p["tol"], Real) or not 0.0 < p["tol"] < 1.0:
+        if (
+            isinstance(p["tol"], bool | str)
+            or not isinstance(p["tol"], Real)
+            or not 0.0 < float(p["tol"]) < 1.0
+        ):
             raise ParameterError("tol", p["tol"], "0 < tol < 1")
 
     def _training_set(
@@ -394,7 +403,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _open_stream(self, X: Any) -> None:
-        structure = "diag" if self.covariance == "auto" else self.covariance
+        structure: Any = "diag" if self.covariance == "auto" else self.covariance
         p = self.get_params(deep=False)
         label_noise = p.get("label_noise", 0.0)
         garbage = "spread" if p.get("garbage_covariance") == "learned" and structure != "tied" else "shared"

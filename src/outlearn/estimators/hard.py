@@ -17,7 +17,7 @@ class HardSelectionClassifier(SoftSelectionClassifier):
     """Decide for every example whether it is informative, and learn from those kept (Eq. henergy).
 
     The fractions and the noise are learned softly, since counting decisions would bias them; then the
-    decisions are made at these values, with the uncertainty of the centres taken along as in the paper (⟨J²⟩).
+    decisions are made at these values, with the uncertainty of the centres taken along (⟨J²⟩).
     Parameters and attributes are those of :class:`SoftSelectionClassifier`, but ``inlier_proba_`` holds the
     decisions, 0 or 1.
 

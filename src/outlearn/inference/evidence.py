@@ -42,6 +42,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _WIDE = 0.04  # N/P above which an example may vouch for itself
+_GRID_STEPS = 50  # EM steps at one fraction of the grid; the next goes on from there
 _TRIAL_STEPS = 150
 _ERRORS = 1.0  # standard errors within which two candidates count as equally good
 _GRID = (0.02, 0.2, 0.4, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96)
@@ -145,33 +146,38 @@ def _profiles(
     tol: float,
     hard: bool,
 ) -> list[MixtureFit]:
-    """Fit at fixed fractions of bad examples; the fraction of highest leave-one-out likelihood first."""
+    """Fit at fixed fractions of bad examples; go on with the one of highest leave-one-out likelihood.
+
+    The first start walks the grid of fractions, the others are tried at the fraction that it found.
+    """
     flips = beliefs.label_noise is None
     given = (beliefs.contamination if flips else beliefs.label_noise) or 0.0
     top = (1.0 - given) * (1.0 - 1.0 / data.n_classes if flips else 1.0)
-    field = "label_noise" if flips else "contamination"
 
     def at(share: float, start: Mixture | Array, name: str, steps: int, precision: float) -> MixtureFit:
-        fixed = replace(beliefs, **{field: share * top})
+        fixed = (
+            replace(beliefs, label_noise=share * top)
+            if flips
+            else replace(beliefs, contamination=share * top)
+        )
         if isinstance(start, Mixture):
             bad = [share * top, given] if flips else [given, share * top]
             start = replace(start, states=np.array([1.0 - sum(bad), *bad]))
         return fit_mixture(data, fixed, start, max_iter=steps, tol=precision, hard=hard, name=name)
 
-    best: list[tuple[float, float, MixtureFit]] = []
-    for name, start in starts:
-        fits, values = [], []
-        for share in _GRID:
-            fit = at(share, start, name, min(100, max_iter), max(tol, 1e-3))
-            if fit.status is not FitStatus.ALL_REJECTED:
-                start = fit.mixture
-            fits.append(fit)
-            values.append(_evidence(data, fit))
-        top_at = int(np.argmax(values))
-        best.append((values[top_at], _vertex(_GRID, values, top_at), fits[top_at]))
-    best.sort(key=lambda item: -item[0])
-    _, share, fit = best[0]
-    return [at(share, fit.mixture, fit.start, max_iter, tol), *(item[2] for item in best[1:])]
+    name, start = starts[0]
+    fits, values = [], []
+    for share in _GRID:
+        fit = at(share, start, name, min(_GRID_STEPS, max_iter), max(tol, 1e-3))
+        if fit.status is not FitStatus.ALL_REJECTED:
+            start = fit.mixture
+        fits.append(fit)
+        values.append(_evidence(data, fit))
+    peak = int(np.argmax(values))
+    share = _vertex(_GRID, values, peak)
+    ends = [at(share, fits[peak].mixture, name, max_iter, tol)]
+    ends += [at(share, start, name, max_iter, tol) for name, start in starts[1:]]
+    return sorted(ends, key=lambda fit: -_evidence(data, fit))
 
 
 def _evidence(data: MixtureData, fit: MixtureFit) -> float:

@@ -146,8 +146,8 @@ class MixtureData:
     """Labelled examples in the working coordinates of one covariance structure, with fixed weights.
 
     Coordinates are centred at the weighted mean. "tied" works on a standardised copy. With P < N and a
-    structure that knows no axes (spherical, tied), examples are rotated into the P directions that they span: nothing
-    is lost, since every centre is a sum of examples.
+    structure that knows no axes (spherical, tied), examples are rotated into the P directions that
+    they span: nothing is lost, since every centre is a sum of examples.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class MixtureData:
         *,
         sample_weight: Array | None = None,
         n_threads: int = 1,
-        like: RunningMoments | None = None,
+        like: Any = None,
     ) -> None:
         self.labels = labels
         self.n_classes = n_classes
@@ -403,7 +403,11 @@ def design_of(mixture: Mixture, own_center: bool) -> tuple[Array, Array]:
 
 
 def maximise(
-    data: MixtureData, stats: Statistics, beliefs: Beliefs, shrinkage: _Shrinkage, last: Mixture
+    data: MixtureData | RunningMoments,
+    stats: Statistics,
+    beliefs: Beliefs,
+    shrinkage: _Shrinkage,
+    last: Mixture,
 ) -> Mixture:
     """M step: the parameters of highest expected complete log-posterior (covariances after centres).
 
@@ -447,7 +451,7 @@ def maximise(
 
 
 def _covariances(
-    data: MixtureData,
+    data: MixtureData | RunningMoments,
     stats: Statistics,
     beliefs: Beliefs,
     shrinkage: _Shrinkage,
@@ -504,7 +508,7 @@ def center_uncertainty(data: MixtureData, stats: Statistics, mixture: Mixture) -
     )
 
 
-def moment_center_variance(data: MixtureData, mixture: Mixture) -> float:
+def moment_center_variance(data: MixtureData | RunningMoments, mixture: Mixture) -> float:
     """Variance of a centre's coordinate by moments: what the class means' contrasts have beyond noise.
 
     E|Hebb|² = (right - wrong/(K-1))² |C|² + noise, whoever is an outlier. Learning τ² from the centre that EM
@@ -556,7 +560,7 @@ def covariance_energy(mixture: Mixture, shrinkage: _Shrinkage) -> float:
     return value
 
 
-def _shrinkage_for(data: MixtureData, count: float, scatter: Any) -> _Shrinkage:
+def _shrinkage_for(data: MixtureData | RunningMoments, count: float, scatter: Any) -> _Shrinkage:
     if data.structure == "spherical":
         return _Shrinkage(pull=_SPHERE_PULL, target=data.variance)
     if data.structure == "diag":
@@ -755,7 +759,7 @@ class _Climb:
         norm = np.linalg.norm(v)
         if norm == 0.0:
             return None
-        length = min(max(np.linalg.norm(r) / norm, 1.0), 32.0)
+        length = min(max(float(np.linalg.norm(r) / norm), 1.0), 32.0)
         if length <= 1.0:
             return None
         point = va + 2.0 * length * r + length**2 * v
@@ -841,10 +845,14 @@ class RunningMoments:
     """
 
     def __init__(self) -> None:
-        self.origin: Array | None = None
-        self.scale: Array | None = None
+        self.origin: Any = None
+        self.scale: Any = None
         self.mixture: Mixture | None = None
         self.seen = 0.0
+        self.count = 0.0
+        self.total: Any = None
+        self.stats: Any = None
+        self._averages: list[Any] = []
 
     def learn(self, data: MixtureData, beliefs: Beliefs, hard: bool) -> MixtureFit:
         """Take in one batch: its expected statistics under the present mixture, then one M step."""
