@@ -18,20 +18,20 @@ from outlearn.model import Dataset, Ensemble, sample
 
 # alpha, eta, dimension, runs
 SOFT = [
-    (1.0, 0.0, 1000, 40),
-    (2.0, 0.0, 1000, 30),
-    (5.0, 0.0, 500, 40),
-    (5.0, 1.0, 500, 40),
-    (10.0, 2.0, 500, 30),
-    (20.0, 2.0, 500, 20),
+    (1.0, 0.0, 500, 120),
+    (2.0, 0.0, 1000, 60),
+    (5.0, 0.0, 500, 80),
+    (5.0, 1.0, 500, 80),
+    (10.0, 2.0, 500, 60),
+    (20.0, 2.0, 500, 40),
 ]
 HARD = [
-    (2.0, -1.0, 500, 40),
-    (5.0, -1.0, 500, 40),
-    (5.0, 0.0, 500, 40),
-    (10.0, 0.0, 500, 30),
-    (10.0, 1.0, 500, 30),
-    (20.0, 1.0, 500, 20),
+    (2.0, -1.0, 500, 100),
+    (5.0, -1.0, 500, 80),
+    (5.0, 0.0, 500, 80),
+    (10.0, 0.0, 500, 60),
+    (10.0, 1.0, 500, 60),
+    (20.0, 1.0, 500, 40),
 ]
 
 
@@ -105,7 +105,7 @@ def pulls(
     s = theory.solve(learner, e, alpha)
     predicted = np.array([s.R, s.Q, s.free_energy] + ([s.Q_hat] if s.Q_hat is not None else []))
     # every point has its own streams, so that one unlucky draw does not show at all of them
-    first = 10**6 * round(10 * alpha) + 10**4 * round(10 * (eta + 5.0))
+    first = 10**9 * n + 10**6 * round(10 * alpha) + 10**4 * round(10 * (eta + 5.0))
     mean, error = average(run, e, n, round(alpha * n), range(first, first + runs))
     return predicted, mean, (mean - predicted) / error
 
@@ -118,8 +118,8 @@ def test_small_runs_tell_exact_from_printed_soft_selection() -> None:
 
 
 def test_small_runs_tell_exact_from_printed_hard_selection() -> None:
-    _, _, exact = pulls(theory.HardSelection(), hard_run, 5.0, 0.0, 100, 120)
-    _, _, printed = pulls(theory.HardSelection("printed"), hard_run, 5.0, 0.0, 100, 120)
+    _, _, exact = pulls(theory.HardSelection(), hard_run, 5.0, 0.0, 100, 300)
+    _, _, printed = pulls(theory.HardSelection("printed"), hard_run, 5.0, 0.0, 100, 300)
     assert np.abs(exact).max() < 3.0
     assert np.abs(printed).max() > 4.0
 

@@ -24,7 +24,7 @@ SETS = [
 
 
 def dense_scan(system, points: Points, size: int) -> np.ndarray:
-    """Solutions that Newton finds from a dense grid of all unknowns, knowing nothing of the engine's starts."""
+    """Solutions that Newton finds from a dense grid of all unknowns, not from the engine's starts."""
     cosine = np.concatenate([np.geomspace(1e-5, 0.2, size), 1 - np.geomspace(0.7, 1e-3, size)])
     Q = np.geomspace(1e-9, 2.0, 2 * size)
     z = np.geomspace(1e-3, 1.3, size)
