@@ -8,7 +8,8 @@ from scipy.special import expit
 from outlearn.exceptions import ConvergenceError, DataError, ParameterError
 from outlearn.inference.rows import Reads, Rows
 from outlearn.model import Ensemble, overlaps, sample
-from outlearn.simulation.dice import Dice
+from outlearn.simulation import Dice, Task, TaskStats
+from outlearn.simulation.run import make_runs
 
 ENSEMBLE = Ensemble(eta=0.5, gamma=10.0)
 N, P = 30, 90
@@ -140,6 +141,24 @@ def test_em_on_it_is_em_on_dense_data_in_law():
     # 15 tests: the smallest of them must not be smaller than chance allows, nor all of them small
     assert min(pvalues) > 1e-3
     assert stats.kstest(pvalues, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("learner", "start"), [("soft", "random"), ("hard", "hebb"), ("amp", "hebb")])
+def test_the_librarys_algorithms_run_on_it_unmodified_with_the_same_law(learner, start):
+    """Whole runs to convergence through the campaign's own code, dense and matrix-free."""
+    found = []
+    for draw in ("dense", "matrix-free"):
+        task = Task(
+            learner=learner, start=start, ensemble=ENSEMBLE, n_features=12, alpha=5, draw=draw, max_iter=300
+        )
+        found.append(TaskStats.of(task.strong_id, make_runs(task, 1, range(150))))
+    dense, free = found
+    assert dense.n_failed == free.n_failed == 0
+    pvalues = [
+        stats.ks_2samp(getattr(dense, name).values, getattr(free, name).values).pvalue
+        for name in ("R", "Q", "energy", "iterations")
+    ]
+    assert min(pvalues) > 1e-3
 
 
 def test_a_draw_without_the_conditioning_would_be_found_out():

@@ -211,22 +211,28 @@ def broadening(etas: Array, samples: Samples, factor: float = 3.0) -> float:
 
 
 def variance_peak(etas: Array, samples: Samples) -> float:
-    """Locate the largest variance of R over runs, by the parabola through the three highest neighbours.
+    """Locate the largest variance of R over runs, by the parabola through the upper half of the peak.
 
-    NaN if it lies at an end of the η that were run, or is less than four times what the variance is where all
-    is quiet (the median over the lowest third of the η).
+    The highest point alone, or with its two neighbours, is where the noise happens to be largest; its
+    bootstrap intervals are too narrow. NaN if the peak lies at an end of the η that were run, or is less than
+    four times what the variance is where all is quiet (the median over the lowest third of the η).
 
     >>> spread = lambda v: np.array([-1.0, 1.0]) * v**0.5
     >>> variance_peak(np.array([0.0, 1.0, 2.0, 3.0]), [spread(1.0), spread(9.0), spread(10.0), spread(9.0)])
     2.0
     """
     variances = np.array([np.var(values) for values in samples])
-    k = int(np.argmax(variances))
+    top = int(np.argmax(variances))
     quiet = np.median(variances[: max(1, len(variances) // 3)])
-    if k in (0, len(etas) - 1) or not variances[k] >= _PEAK * quiet:
+    if top in (0, len(etas) - 1) or not variances[top] >= _PEAK * quiet:
         return float("nan")
-    curvature, slope, _ = np.polyfit(etas[k - 1 : k + 2] - etas[k], variances[k - 1 : k + 2], 2)
-    return float(etas[k] - 0.5 * slope / curvature) if curvature < 0.0 else float(etas[k])
+    below = np.flatnonzero(variances < 0.5 * variances[top])
+    first = max((k + 1 for k in below if k < top), default=0)
+    last = min((k - 1 for k in below if k > top), default=len(etas) - 1)
+    part = slice(min(first, top - 1), max(last, top + 1) + 1)
+    curvature, slope, _ = np.polyfit(etas[part] - etas[top], variances[part], 2)
+    peak = float(etas[top] - 0.5 * slope / curvature) if curvature < 0.0 else float(etas[top])
+    return float(np.clip(peak, etas[part][0], etas[part][-1]))
 
 
 def binder_crossing(etas: Array, small: Samples, large: Samples) -> float:
