@@ -19,7 +19,7 @@ from outlearn.cli.options import (
     estimator_class,
     number_or_auto,
 )
-from outlearn.cli.output import atomic, check_writable, print_json, print_table, say
+from outlearn.cli.output import check_writable, print_json, print_table, say
 
 __all__ = ["fit", "learn", "summary"]
 
@@ -59,8 +59,7 @@ def fit(
     for notice in table.notices:
         say(notice)
     model = learn(learner, table, seed, contamination, covariance, label_noise)
-    with atomic(output) as temporary:
-        estimators.save(model, temporary)
+    estimators.save(model, output)  # whole or not at all
     found = {"data": table.source, "label": label, **summary(learner, model), "model": str(output)}
     if as_json:
         print_json({**found, "left_out": dict(table.left_out), "dropped_rows": table.dropped_rows})
@@ -95,10 +94,18 @@ def summary(learner: Estimator, model: Any) -> dict[str, Any]:
         "classes": [str(c) for c in model.classes_],
         **{
             name: getattr(model, f"{name}_")
-            for name in ("contamination", "label_noise", "covariance", "noise_variance", "energy", "n_iter")
+            for name in (
+                "contamination",
+                "label_noise",
+                "covariance_structure",
+                "noise_variance",
+                "energy",
+                "n_iter",
+            )
             if isinstance(getattr(model, f"{name}_", None), int | float | str)
         },
         "informative_examples": round(float(model.inlier_proba_.sum()), 1),
+        "status": str(getattr(model, "status_", "")),
     }
 
 
