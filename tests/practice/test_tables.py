@@ -215,3 +215,16 @@ def test_columns_a_model_needs_are_named(write):
         read_table(path, columns=["a", "c"])
     with pytest.raises(DataError, match=r"column 'y' must be numeric"):
         read_table(path, columns=["a", "y"])
+
+
+def test_an_index_that_pandas_wrote_is_no_input(frame, tmp_path):
+    frame.to_csv(tmp_path / "data.csv")
+    table = read_table(tmp_path / "data.csv", label="y")
+    assert list(table.X.columns) == ["a", "b", "c"]
+    assert table.left_out[""] == "no name, so it is taken for the row's number"
+
+
+def test_windows_line_ends_and_quotes_are_read(write):
+    table = read_table(write('"a, b";y\r\n1;"x"\r\n2;z\r\n'), label="y")
+    assert list(table.X.columns) == ["a, b"]
+    assert list(table.y) == ["x", "z"]

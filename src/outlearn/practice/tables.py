@@ -115,11 +115,14 @@ def read_table(
         frame = _from_csv(name, content)
     if not len(frame):
         raise DataError(f"{name}: there are column names but no rows")
+    frame.columns = [str(column) for column in frame.columns]
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
 
     if label is not None and label not in frame:
         raise DataError(f"{name}: {_no_column(label, frame)}")
-    inputs = [column for column in frame if column != label] if columns is None else list(columns)
+    unnamed = [column for column in frame if not column.strip() or column.startswith("__index_level_")]
+    wanted = [column for column in frame if column != label and column not in unnamed]
+    inputs = wanted if columns is None else list(columns)
     for column in inputs:
         if column not in frame:
             raise DataError(f"{name}: {_no_column(column, frame)} (the model needs it)")
@@ -127,6 +130,8 @@ def read_table(
     if text and columns is not None:
         raise DataError(f"{name}: {_listed(text, 'column')} must be numeric (the model needs it)")
     left_out = dict.fromkeys(text, "not numeric")
+    if columns is None:
+        left_out |= dict.fromkeys(unnamed, "no name, so it is taken for the row's number")
     labels = None if label is None else frame[label]
 
     missing = X.isna().any(axis=1)
@@ -172,8 +177,10 @@ def _from_csv(name: str, content: bytes) -> pd.DataFrame:
     if "\0" in text:
         raise DataError(f"{name}: neither Parquet nor NPZ, and not text (it holds zero bytes)")
     first = text.lstrip().splitlines()[0]
-    separator = max(_SEPARATORS, key=first.count)
-    header = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+    separator, cells = max(
+        ((s, next(csv.reader([first], delimiter=s))) for s in _SEPARATORS), key=lambda found: len(found[1])
+    )
+    header = [cell.strip() for cell in cells]
     if all(_is_number(cell) for cell in header):
         raise DataError(f"{name}: the first line holds numbers; a line with the columns' names is needed")
     twice = {cell for cell in header if header.count(cell) > 1}
