@@ -12,7 +12,9 @@ from outlearn.model import Ensemble
 from outlearn.theory import bayes
 from outlearn.theory.bayes import BayesOptimal, bound, hard_phase, hard_phase_onset, thresholds
 from outlearn.theory.bayes_averages import SIGMOID, SIGMOID_SLOPE, SOFTPLUS, log_average
+from outlearn.theory.solve import solve
 from outlearn.theory.system import Points
+from outlearn.theory.transitions import transitions
 
 FUNCTIONS = {
     SIGMOID: expit,
@@ -217,6 +219,10 @@ def test_limit_of_many_examples():
 
 
 def test_without_outliers_it_is_the_gaussian_mean():
+    point = solve(BayesOptimal(), Ensemble(-math.inf, 10.0), 3.0)
+    assert point.status.ok
+    assert point.stable
+    assert point.at_eigenvalue == 0.0
     (t,) = bayes.roots(3.0, -math.inf, 10.0)
     assert expit(t) == pytest.approx(30.0 / 31.0)
     assert bayes.free_energy(t, 3.0, -math.inf, 10.0) == pytest.approx(
@@ -250,3 +256,22 @@ def test_error_of_the_bound_is_below_hebb_and_falls_with_alpha():
         lam = a * 5.0 * expit(-1.0) ** 2
         assert q > lam / (1 + lam)  # cosine² of Hebb's vector
         assert ndtr(-math.sqrt(5.0 * q)) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("over", "start", "between"), [("alpha", 85.0, (20.0, 300.0)), ("eta", 85.0, (3.0, 8.0))]
+)
+def test_transitions_of_the_engine_are_these_thresholds(over, start, between):
+    (found,) = transitions(BayesOptimal(), Ensemble(5.0, 10.0), start, over=over, between=between)
+    if over == "alpha":
+        line = thresholds(5.0, 10.0)
+        for mine, theirs in [
+            (line.appears, found.lower_spinodal),
+            (line.information_theoretic, found.value),
+            (line.algorithmic, found.upper_spinodal),
+        ]:
+            assert theirs == pytest.approx(mine, rel=1e-9)
+    else:  # at fixed α more outliers take the informative solution away
+        assert thresholds(found.value, 10.0).information_theoretic == pytest.approx(85.0, rel=1e-8)
+        assert thresholds(found.lower_spinodal, 10.0).algorithmic == pytest.approx(85.0, rel=1e-8)
+        assert thresholds(found.upper_spinodal, 10.0).appears == pytest.approx(85.0, rel=1e-8)

@@ -68,7 +68,7 @@ def log_average(kind: int, mean: float, variance: float, shift: float) -> float:
     >>> float(log_average(SIGMOID, 0.0, 3.0, 0.0)) == math.log(0.5)
     True
     """
-    if variance <= 0.0:
+    if variance <= 0.0 or mean == math.inf:  # at η = -infinity there is no doubt about any example
         return _log_integrand(kind, mean)
     spread = math.sqrt(variance)
     low = -2.0 * spread if kind == 1 else 0.0
