@@ -11,11 +11,13 @@ _HOME = {
     "EffectiveEnsemble": "effective",
     "Estimate": "estimate",
     "Goodness": "goodness",
+    "Plan": "planning",
     "Position": "position",
     "Prediction": "predictions",
     "Verdicts": "verdicts",
     "diagnose": "diagnosis",
     "judge": "verdicts",
+    "plan": "planning",
 }
 
 __all__ = sorted(_HOME)

@@ -26,13 +26,15 @@ from numpy.typing import NDArray
 
 from outlearn.exceptions import ParameterError
 
-__all__ = ["Knowledge", "overlap"]
+__all__ = ["Knowledge", "alpha_for", "overlap"]
 
 Array = NDArray[np.float64]
 Order = Literal["random", "doubtful"]
 
 _X, _W = np.polynomial.hermite_e.hermegauss(101)
 _W = _W / math.sqrt(2.0 * math.pi)
+_X2, _W2 = np.polynomial.hermite_e.hermegauss(31)
+_W2 = _W2 / math.sqrt(2.0 * math.pi)
 _MOST_STEPS = 4000
 _TOLERANCE = 1e-11
 
@@ -83,9 +85,8 @@ def overlap(
     >>> q = overlap(Knowledge(contamination=e.outlier_fraction), alpha=20.0, gamma=10.0)
     >>> round(q, 4)
     0.541
-    >>> doubtful = overlap(
-    ...     Knowledge(contamination=e.outlier_fraction), alpha=20.0, gamma=10.0, checked=0.05,
-    order="doubtful")
+    >>> world = Knowledge(contamination=e.outlier_fraction)
+    >>> doubtful = overlap(world, alpha=20.0, gamma=10.0, checked=0.05, order="doubtful")
     >>> doubtful > q
     True
     """
@@ -106,7 +107,7 @@ def overlap(
 
     before = _smallest_root(lambda q: strength * fresh(q), 0.0)
     # fields before checking: a dense grid, so that the border of what is checked is sharp
-    x = np.linspace(-6.0, 6.0, 601)
+    x = np.linspace(-6.0, 6.0, 401)
     density = np.exp(-0.5 * x * x)
     density /= density.sum()
     b0 = gamma * before * v[:, None] + math.sqrt(gamma * before) * x
@@ -117,11 +118,22 @@ def overlap(
 
     def selected(q: float) -> float:
         more = max(q - before, 0.0)
-        b = b0[:, :, None] + gamma * more * v[:, None, None] + math.sqrt(gamma * more) * _X
+        b = b0[:, :, None] + gamma * more * v[:, None, None] + math.sqrt(gamma * more) * _X2
         u, _ = knowledge.beliefs(b, gamma * max(q, before))
-        return strength * (taken + float((left * (u @ _W)).sum()))
+        return strength * (taken + float((left * (u @ _W2)).sum()))
 
-    return _smallest_root(selected, before)
+    return _smallest_root(selected, before, 1e-7)
+
+
+def alpha_for(knowledge: Knowledge, q: float, gamma: float) -> float:
+    """Examples per feature that give overlap q when nothing is checked: Eq. C1 read backwards.
+
+    >>> round(alpha_for(Knowledge(contamination=0.5), 0.8160764732, 10.0), 6)
+    1.0
+    """
+    v, w = knowledge.values, knowledge.weights
+    u, _ = knowledge.beliefs(gamma * q * v[:, None] + math.sqrt(gamma * q) * _X, gamma * q)
+    return q / (1.0 - q) / (gamma * float((w * v) @ (u @ _W)))
 
 
 def _most_doubtful(doubt: Array, mass: Array, checked: float) -> Array:
@@ -134,13 +146,13 @@ def _most_doubtful(doubt: Array, mass: Array, checked: float) -> Array:
     return share.reshape(doubt.shape)
 
 
-def _smallest_root(information, low: float) -> float:  # type: ignore[no-untyped-def]
+def _smallest_root(information, low: float, tolerance: float = _TOLERANCE) -> float:  # type: ignore[no-untyped-def]
     """Iterate q -> F/(1+F) from below, with Aitken steps that stay below the root."""
     q = low
     for _ in range(_MOST_STEPS):
         f = information(q)
         new = f / (1.0 + f)
-        if abs(new - q) <= _TOLERANCE * (1.0 + new):
+        if abs(new - q) <= tolerance * (1.0 + new):
             return float(new)
         f = information(new)
         newer = f / (1.0 + f)
