@@ -1,8 +1,16 @@
 """scikit-learn classifiers that select the informative examples by themselves."""
 
 from outlearn.estimators.base import SelectionClassifier
+from outlearn.estimators.files import load, save
 from outlearn.estimators.hard import HardSelectionClassifier
 from outlearn.estimators.hebb import HebbClassifier
 from outlearn.estimators.soft import SoftSelectionClassifier
 
-__all__ = ["HardSelectionClassifier", "HebbClassifier", "SelectionClassifier", "SoftSelectionClassifier"]
+__all__ = [
+    "HardSelectionClassifier",
+    "HebbClassifier",
+    "SelectionClassifier",
+    "SoftSelectionClassifier",
+    "load",
+    "save",
+]
