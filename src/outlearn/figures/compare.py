@@ -1,0 +1,271 @@
+"""Theory for figures: every branch as a line of its kind, and the saddle point beside the runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outlearn import theory
+from outlearn.figures.plate import Agreement
+from outlearn.figures.style import Panel
+from outlearn.model import Ensemble, angle, distance
+from outlearn.simulation import Task, TaskStats
+from outlearn.theory.paths import Stretch, from_axis, stretches, to_axis
+from outlearn.theory.search import polish
+from outlearn.theory.system import Points
+
+__all__ = [
+    "THEORY",
+    "BranchLine",
+    "agree",
+    "branch_lines",
+    "draw_branches",
+    "draw_runs",
+    "path_lines",
+    "verdict",
+]
+
+Array = NDArray[np.float64]
+
+THEORY: dict[str, Any] = {
+    "soft": theory.SoftSelection(),
+    "hard": theory.HardSelection(),
+    "hebb": theory.Hebb(),
+    "amp": theory.BayesOptimal(),
+}
+
+_STANDARD_ERRORS = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchLine:
+    """A piece of one branch along a parameter: "equilibrium", "metastable" or "unstable" throughout."""
+
+    kind: str
+    x: Array
+    R: Array
+    Q: Array
+
+    @property
+    def angle(self) -> Array:
+        """Direction error."""
+        return np.asarray(angle(self.R, self.Q))
+
+    @property
+    def distance(self) -> Array:
+        """Squared distance to the truth per coordinate."""
+        return np.asarray(distance(self.R, self.Q))
+
+
+def branch_lines(
+    learner: Any, ensemble: Ensemble, alpha: float, *, over: str, between: tuple[float, float], n: int = 240
+) -> list[BranchLine]:
+    """Every branch over an interval of "eta" or "alpha", cut where the equilibrium passes to another.
+
+    >>> lines = branch_lines(THEORY["soft"], Ensemble(0.0, 10.0), 20.0, over="eta", between=(3.0, 5.0))
+    >>> sorted({line.kind for line in lines})
+    ['equilibrium', 'metastable', 'unstable']
+    """
+    system = learner.system()
+    base = Points.of(ensemble, between[0] if over == "alpha" else alpha)
+    low, high = (float(x) for x in to_axis(over, np.array(between, dtype=np.float64)))
+    found = stretches(system, base, over, (low, high))
+    switches = [
+        float(to_axis(over, np.array(t.value)))
+        for t in theory.transitions(learner, ensemble, alpha, over=over, between=between)  # type: ignore[arg-type]
+    ]
+    out = []
+    for mine in found:
+        t, R, Q, energy = _dense(system, base, over, mine, n, switches)
+        if len(t) < 2:
+            continue
+        x = from_axis(over, t)
+        kind = np.full(len(t) - 1, "metastable", dtype=object)
+        if mine.sign < 0:
+            kind[:] = "unstable"
+        else:
+            middle, value = 0.5 * (t[1:] + t[:-1]), 0.5 * (energy[1:] + energy[:-1])
+            rivals = [
+                np.where((middle >= o.t[0]) & (middle <= o.t[-1]), np.interp(middle, o.t, o.energy), np.inf)
+                for o in found
+                if o is not mine and o.sign >= 0
+            ]
+            best = np.min(rivals, axis=0) if rivals else np.full(len(middle), np.inf)
+            kind[value <= best] = "equilibrium"
+        cuts = np.flatnonzero(kind[1:] != kind[:-1]) + 1
+        for a, b in zip([0, *cuts], [*cuts, len(kind)], strict=True):
+            part = slice(a, b + 1)
+            out.append(BranchLine(kind=str(kind[a]), x=x[part], R=R[part], Q=Q[part]))
+    return out
+
+
+def path_lines(path: theory.Path) -> list[BranchLine]:
+    """A path cut at its folds: reachable first, then unstable and reachable by turns.
+
+    For equations whose solutions end somewhere, so that they cannot be listed from both ends.
+
+    >>> path = theory.follow(
+    ...     theory.SoftSelection("printed"), Ensemble(0.0, 10.0), 20.0, over="eta", start=2.0, stop=6.0)
+    >>> [line.kind for line in path_lines(path)]
+    ['equilibrium', 'unstable']
+    """
+    x = np.array(path.values)
+    R, Q = (np.array([getattr(p, name) for p in path.points]) for name in ("R", "Q"))
+    turns = np.flatnonzero(np.diff(np.sign(np.diff(x)))) + 1
+    edges = [0, *turns, len(x) - 1]
+    out = []
+    for k, (a, b) in enumerate(itertools.pairwise(edges)):
+        kind = "equilibrium" if k == 0 else ("unstable" if k % 2 else "metastable")
+        out.append(BranchLine(kind=kind, x=x[a : b + 1], R=R[a : b + 1], Q=Q[a : b + 1]))
+    return out
+
+
+def _dense(
+    system: Any, base: Points, over: str, s: Stretch, n: int, switches: list[float]
+) -> tuple[Array, Array, Array, Array]:
+    """The stretch on a finer mesh that is denser towards its ends, each point solved again."""
+    if s.explicit is not None:
+        t = np.union1d(s.t, [x for x in switches if s.covers(x)])
+        R = np.zeros(len(t))
+        return t, R, R, np.interp(t, s.t, s.energy)
+    ends = 0.5 * (s.t[0] + s.t[-1]) - 0.5 * (s.t[-1] - s.t[0]) * np.cos(np.linspace(0.0, math.pi, n))
+    t = np.union1d(ends[1:-1], [x for x in switches if s.t[0] < x < s.t[-1]])
+    guess = np.array([s.guess(float(x)) for x in t])
+    at = base.take(np.zeros(len(t), dtype=np.int64)).shifted(over, from_axis(over, t))
+    v, residual, _ = polish(system, at, guess, np.arange(len(t)))
+    good = (residual < 1e-9) & (np.abs(v - guess).max(axis=1) < 0.5)
+    t, v = np.concatenate([s.t, t[good]]), np.concatenate([s.v, v[good]])
+    order = np.argsort(t, kind="stable")
+    t, v = t[order], v[order]
+    at = base.take(np.zeros(len(t), dtype=np.int64)).shifted(over, from_axis(over, t))
+    values = system.order_parameters(at, v)
+    return t, values["R"], values["Q"], system.free_energy(at, v)
+
+
+def draw_branches(
+    panel: Panel,
+    lines: Iterable[BranchLine],
+    quantity: str,
+    *,
+    learner: str,
+    label: str | None = None,
+    printed: bool = False,
+    series: str | None = None,
+    **style: Any,
+) -> None:
+    """Draw one quantity along all branches; the label goes to the equilibrium."""
+    names = {"equilibrium": "printed", "metastable": "printed metastable", "unstable": "printed metastable"}
+    for line in sorted(lines, key=lambda line: line.kind != "equilibrium"):
+        name = label if line.kind == "equilibrium" else None
+        label = None if line.kind == "equilibrium" else label
+        panel.curve(
+            line.x,
+            getattr(line, quantity),
+            learner=learner,
+            kind=names[line.kind] if printed else line.kind,
+            series=series or learner,
+            label=name,
+            **style,
+        )
+
+
+def draw_runs(
+    panel: Panel,
+    pairs: Iterable[tuple[Task, TaskStats]],
+    quantity: str,
+    *,
+    over: str,
+    learner: str,
+    series: str,
+    label: str | None = None,
+    **style: Any,
+) -> None:
+    """Draw the means of "Phi", "Delta", "R" or "Q" over runs against α or η."""
+    rows = sorted(((task.alpha if over == "alpha" else task.ensemble.eta), stats) for task, stats in pairs)
+    if not rows:
+        return
+    x = [value for value, _ in rows]
+    stats = [getattr(s, quantity) for _, s in rows]
+    panel.runs(
+        x,
+        [s.mean for s in stats],
+        deviation=[s.std for s in stats],
+        error=[s.standard_error for s in stats],
+        count=[s.count for s in stats],
+        learner=learner,
+        series=series,
+        label=label,
+        **style,
+    )
+
+
+def agree(pairs: Iterable[tuple[Task, TaskStats]], *, quantities: str = "R Q Phi") -> list[Agreement]:
+    """Put the exact saddle point beside the mean of the runs at every point.
+
+    Where several solutions are reachable, runs see basins and no free energies: they are then compared with
+    the solution that is nearest in R and Q.
+    """
+    out = []
+    for task, stats in pairs:
+        found = theory.branches(THEORY[task.learner], task.ensemble, task.alpha, thorough=False)
+        reachable = [s for s in found if s.branch != "unstable"]
+        chosen = min(
+            reachable,
+            key=lambda s, m=stats: math.hypot(s.R - m.R.mean, s.Q - m.Q.mean),  # type: ignore[misc]
+        )
+        exact = {"R": chosen.R, "Q": chosen.Q, "Phi": chosen.angle, "Delta": chosen.distance}
+        names = quantities.split()
+        out.append(
+            Agreement(
+                learner=task.learner,
+                start=task.start or "-",
+                n_features=task.n_features,
+                alpha=task.alpha,
+                eta=task.ensemble.eta,
+                runs=stats.n_runs,
+                zone="outside" if len(reachable) == 1 else "between spinodals",
+                branch=chosen.branch,
+                at_eigenvalue=chosen.at_eigenvalue,
+                theory={name: exact[name] for name in names},
+                mean={name: getattr(stats, name).mean for name in names},
+                error={name: getattr(stats, name).standard_error for name in names},
+            )
+        )
+    return out
+
+
+def verdict(points: Iterable[Agreement]) -> list[str]:
+    """Say in words how many points agree within three standard errors, by zone, and how far off others "
+    "are."""
+    several = list(points)
+    out = []
+    for zone, stable in itertools.product(("outside", "between spinodals"), (True, False)):
+        mine = [p for p in several if p.zone == zone and (p.at_eigenvalue < 1.0) == stable]
+        if not mine:
+            continue
+        where = "outside the spinodals" if zone == "outside" else "between the spinodals"
+        where += ", where replica symmetry holds" if stable else ", where replica symmetry is broken (AT)"
+        bad = [p for p in mine if max(abs(x) for x in p.pulls.values()) > _STANDARD_ERRORS]
+        nearest = "" if zone == "outside" else " (nearest branch)"
+        out.append(
+            f"{len(mine) - len(bad)} of {len(mine)} points {where}, have {', '.join(mine[0].theory)} within "
+            f"three standard errors of the exact theory{nearest}."
+        )
+        out += [_disagreement(p) for p in bad]
+    return out
+
+
+def _disagreement(p: Agreement) -> str:
+    worst = max(p.pulls, key=lambda name: abs(p.pulls[name]))
+    branch = f", {p.branch} branch" if p.zone != "outside" else ""
+    return (
+        f"Beyond three standard errors: {p.learner} from {p.start}, N = {p.n_features}, α = {p.alpha:g}, η = "
+        f"{p.eta:g}{branch}: {worst} = {p.mean[worst]:.4f} ± {p.error[worst]:.4f} in {p.runs} runs, "
+        f"{p.theory[worst]:.4f} in theory."
+    )
