@@ -1,6 +1,4 @@
-"""One look for all figures: a colour per learner, a line per kind of solution, a record of all drawn."""
-
-"drawn."
+"""One look for all figures: a colour per learner, a line per kind of solution, and what is drawn kept."""
 
 from __future__ import annotations
 
