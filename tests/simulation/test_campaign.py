@@ -226,6 +226,14 @@ def test_a_bug_is_not_a_failed_run(monkeypatch):
         Campaign(TASKS[0], seed=4).run()
 
 
+def test_a_worker_that_dies_is_said_so_and_gives_up_its_claims(monkeypatch, tmp_path):
+    monkeypatch.setattr(campaign_module, "make_runs", lambda *_: os._exit(1))
+    with Store(tmp_path / "runs.sqlite") as store:
+        with pytest.raises(OutlearnError, match="a worker died while it made runs 0 to"):
+            Campaign(TASKS[:1], seed=4).run(store, workers=2)
+        assert store.claim(4, TASKS[0], range(12)) == list(range(12))
+
+
 def test_the_energy_is_the_models_without_the_constants_of_the_data():
     ensemble = Ensemble(eta=1.0, gamma=10.0, gamma_tilde=8.0)
     task = Task(learner="soft", ensemble=ensemble, n_features=20, alpha=10, start="hebb", draw="dense")
