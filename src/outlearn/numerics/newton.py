@@ -97,7 +97,7 @@ def newton(
     with np.errstate(all="ignore"):
         residual, jacobian = evaluate(v, everyone)
         norm = np.abs(residual).max(axis=1, initial=0.0)
-        merit = norm * _deflation(v, known, everyone)[0]
+        merit = norm.copy() if known is None else norm * _deflation(v, known, everyone)[0]
         active = np.isfinite(norm)
         status[~active] = Status.OUT_OF_RANGE
         best_v, best_norm = v.copy(), np.where(active, norm, np.inf)
@@ -108,8 +108,8 @@ def newton(
                 break
             iterations[rows] += 1
             step = solve_rows(jacobian[rows], -residual[rows])
-            _, gradient = _deflation(v[rows], None if known is None else known[rows], rows)
             if known is not None:
+                _, gradient = _deflation(v[rows], known[rows], rows)
                 # Newton step of the deflated residual, from the plain one (Sherman-Morrison)
                 step = step / _away_from_zero(1.0 - (gradient * step).sum(axis=1))[:, None]
             broken = ~np.isfinite(step).all(axis=1) | (damped[rows] > 0)
@@ -119,7 +119,9 @@ def newton(
             trial = np.clip(v[rows] + step * scale[:, None], lower, upper)
             r, j = evaluate(trial, rows)
             trial_norm = np.abs(r).max(axis=1)
-            trial_merit = trial_norm * _deflation(trial, None if known is None else known[rows], rows)[0]
+            trial_merit = trial_norm
+            if known is not None:
+                trial_merit = trial_norm * _deflation(trial, known[rows], rows)[0]
             better = np.isfinite(trial_norm) & np.isfinite(j).all(axis=(1, 2))
             accept = better & ((trial_merit < merit[rows]) | (damped[rows] > 0))
             finished = norm[rows] < tolerance
@@ -151,10 +153,8 @@ def newton(
     return NewtonResult(v=v, residual=norm, iterations=iterations, status=status)
 
 
-def _deflation(v: Array, known: Array | None, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+def _deflation(v: Array, known: Array, rows: NDArray[np.int64]) -> tuple[Array, Array]:
     """Deflation factor prod (1 + 1/d²) and the gradient of its logarithm."""
-    if known is None:
-        return np.ones(len(v)), np.zeros_like(v)
     known = known if len(known) == len(v) else known[rows]
     difference = v[:, None, :] - known
     square = np.maximum((difference**2).sum(axis=2), 1e-280)

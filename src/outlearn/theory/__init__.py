@@ -5,6 +5,7 @@ from outlearn.theory.diagram import Line, PhaseDiagram, phase_diagram
 from outlearn.theory.empirical_risk import EmpiricalRisk
 from outlearn.theory.evolution import StateEvolution, state_evolution
 from outlearn.theory.follow import Path, follow
+from outlearn.theory.gibbs import Gibbs
 from outlearn.theory.hard import HardSelection
 from outlearn.theory.hebb import Hebb
 from outlearn.theory.limit import Limit, limit
@@ -22,6 +23,7 @@ __all__ = [
     "Component",
     "EmpiricalRisk",
     "Explicit",
+    "Gibbs",
     "HardSelection",
     "Hebb",
     "Hinge",

@@ -23,6 +23,7 @@ Index = NDArray[np.int64]
 
 TOLERANCE = 1e-10
 _SAME = 1e-6
+_PATIENT, _BRISK = 30, 20  # Newton steps: what does not converge soon from a start rarely does later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,7 +60,7 @@ def polish(
     v: Array,
     owner: Index,
     *,
-    max_iterations: int = 30,
+    max_iterations: int = _PATIENT,
     known: Array | None = None,
 ) -> tuple[Array, Array, NDArray[np.object_]]:
     """Newton from ``v`` (M, n), row i at point ``owner[i]``; returns v, residual, status."""
@@ -96,7 +97,7 @@ def search(
     if seeds is not None:
         pool.add(*seeds)
     if own_starts:
-        pool.add(*_flatten(starts))
+        pool.add(*_flatten(starts), max_iterations=_BRISK)
     if not nets:
         return pool.found()
     for net in ("deflate", "dense", "deflate"):
@@ -132,14 +133,18 @@ class _Pool:
             start=np.zeros(len(points), dtype=np.int64),
         )
 
-    def add(self, v: Array, owner: Index, known: Array | None = None) -> None:
+    def add(
+        self, v: Array, owner: Index, known: Array | None = None, *, max_iterations: int = _PATIENT
+    ) -> None:
         usable = np.isfinite(v).all(axis=1)
         v, owner = v[usable], owner[usable]
         if known is not None:
             known = known[usable]
         if not len(v):
             return
-        v, residual, status = polish(self.system, self.points, v, owner, known=known)
+        v, residual, status = polish(
+            self.system, self.points, v, owner, known=known, max_iterations=max_iterations
+        )
         order = np.argsort(-residual, kind="stable")  # the best attempt of each point is written last
         finite = order[np.isfinite(residual[order])]
         better = finite[residual[finite] < self.attempt_residual[owner[finite]]]
