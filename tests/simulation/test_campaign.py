@@ -229,7 +229,7 @@ def test_a_bug_is_not_a_failed_run(monkeypatch):
 def test_a_worker_that_dies_is_said_so_and_gives_up_its_claims(monkeypatch, tmp_path):
     monkeypatch.setattr(campaign_module, "make_runs", lambda *_: os._exit(1))
     with Store(tmp_path / "runs.sqlite") as store:
-        with pytest.raises(OutlearnError, match="a worker died while it made runs 0 to"):
+        with pytest.raises(OutlearnError, match="a worker died while it made runs"):
             Campaign(TASKS[:1], seed=4).run(store, workers=2)
         assert store.claim(4, TASKS[0], range(12)) == list(range(12))
 

@@ -310,7 +310,7 @@ class _Shift:
             except BrokenExecutor as error:
                 raise OutlearnError(
                     f"a worker died while it made runs {indices[0]} to {indices[-1]} of '{job.task.label()}' "
-                    f"(out of memory?); what is done is kept, run again to go on: {error}"
+                    "(out of memory?); what is done is kept, run again to go on"
                 ) from error
             self.store.add(self.seed, job.task, records)
             job.look(self.store, self.seed, made=indices)
