@@ -88,7 +88,7 @@ def demo(
         title=f"{n_samples} examples in {n_features} dimensions, {contamination:.0%} of them garbage",
     )
     say(
-        f"Soft selection was told nothing of the garbage. It found a share of {soft.contamination_:.1%}, "
+        f"Soft selection was not told how much is garbage. It found a share of {soft.contamination_:.1%}, "
         f"and trusts {summary['trusted']} examples, {summary['trusted_and_informative']} of them rightly "
         f"({summary['informative']} are informative)."
     )
@@ -108,8 +108,8 @@ def _learners() -> dict[str, Any]:
             LogisticRegression(max_iter=500), {"C": [1e-4, 1e-3, 1e-2, 1e-1, 1.0]}, cv=3
         ),
         "LDA": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
-        "hard selection": HardSelectionClassifier(),
-        "soft selection": SoftSelectionClassifier(),
+        "hard selection": HardSelectionClassifier(covariance="spherical", label_noise=0),
+        "soft selection": SoftSelectionClassifier(covariance="spherical", label_noise=0),
     }
 
 

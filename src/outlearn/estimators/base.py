@@ -165,7 +165,6 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             starts,
             max_iter=self.max_iter,
             tol=self.tol,
-            held=winner.fit.mixture.states if winner is not None else None,
         )
 
     def _store(

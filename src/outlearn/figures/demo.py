@@ -43,10 +43,10 @@ def draw_demo(
     middle.set_title("what it goes by")
 
     names = sorted(errors, key=lambda name: -errors[name])
-    values = [errors[name] for name in names]
-    bars = right.barh(names, values, color=["#2166ac" if "selection" in n else "#999999" for n in names])
+    angles = [errors[name] for name in names]
+    bars = right.barh(names, angles, color=["#2166ac" if "selection" in n else "#999999" for n in names])
     right.bar_label(bars, fmt="%.3f", padding=3)
-    right.set_xlim(0.0, 1.15 * max(values))
+    right.set_xlim(0.0, 1.15 * max(angles))
     right.set_xlabel("direction error Φ (0.5: blind guess)")
     right.set_title("the same data, five learners")
     for axes in (left, middle, right):

@@ -42,8 +42,9 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _WIDE = 0.04  # N/P above which an example may vouch for itself
+_TRIAL_GRID = (0.1, 0.5, 0.8, 0.93)
 _GRID_STEPS = 50  # EM steps at one fraction of the grid; the next goes on from there
-_TRIAL_STEPS = 150
+_TRIAL_STEPS = 50
 _ERRORS = 1.0  # standard errors within which two candidates count as equally good
 _GRID = (0.02, 0.2, 0.4, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96)
 
@@ -117,19 +118,17 @@ def climb_all(
     max_iter: int = 1000,
     tol: float = 1e-5,
     hard: bool = False,
-    held: Array | None = None,
+    grid: Sequence[float] = _GRID,
 ) -> list[MixtureFit]:
     """Climb from every start, best first; contamination by the leave-one-out evidence if need be.
 
     The most probable contamination is biased where an example carries its own weight into the centres: then
     everything is accepted in the end. There contamination is read off the leave-one-out likelihood instead,
-    or held at the fractions ``held`` that were found before.
+    over a ``grid`` of fractions.
     """
-    if held is not None and vouches_for_itself(data):
-        beliefs = replace(beliefs, label_noise=float(held[1]), contamination=float(held[2]))
     learned = (beliefs.contamination is None) != (beliefs.label_noise is None)
     if learned and vouches_for_itself(data):
-        return _profiles(data, beliefs, starts, max_iter=max_iter, tol=tol, hard=hard)
+        return _profiles(data, beliefs, starts, max_iter=max_iter, tol=tol, hard=hard, grid=grid)
     fits = [
         fit_mixture(data, beliefs, start, max_iter=max_iter, tol=tol, hard=hard, name=name)
         for name, start in starts
@@ -145,6 +144,7 @@ def _profiles(
     max_iter: int,
     tol: float,
     hard: bool,
+    grid: Sequence[float],
 ) -> list[MixtureFit]:
     """Fit at fixed fractions of bad examples; go on with the one of highest leave-one-out likelihood.
 
@@ -167,14 +167,14 @@ def _profiles(
 
     name, start = starts[0]
     fits, values = [], []
-    for share in _GRID:
+    for share in grid:
         fit = at(share, start, name, min(_GRID_STEPS, max_iter), max(tol, 1e-3))
         if fit.status is not FitStatus.ALL_REJECTED:
             start = fit.mixture
         fits.append(fit)
         values.append(_evidence(data, fit))
     peak = int(np.argmax(values))
-    share = _vertex(_GRID, values, peak)
+    share = _vertex(grid, values, peak)
     ends = [at(share, fits[peak].mixture, name, max_iter, tol)]
     ends += [at(share, start, name, max_iter, tol) for name, start in starts[1:]]
     return sorted(ends, key=lambda fit: -_evidence(data, fit))
@@ -362,8 +362,8 @@ def select(
     sample_weight: Array,
     n_init: int,
     rng: np.random.Generator,
-    n_folds: int = 4,
-    max_cells: int = 1_000_000,
+    n_folds: int = 3,
+    max_cells: int = 500_000,
 ) -> list[Scored]:
     """Fit every candidate to (a subset of) the data and score it by the held-out labels.
 
@@ -394,13 +394,13 @@ def select(
             starts: list[tuple[str, Mixture | Array]] = list(ends)
         else:
             starts = starts_for(data, beliefs, n_init, rng, ends)
-        best = climb_all(data, beliefs, starts, max_iter=_TRIAL_STEPS, tol=1e-3)[0]
+        best = climb_all(data, beliefs, starts, max_iter=_TRIAL_STEPS, tol=3e-3, grid=_TRIAL_GRID)[0]
         if best.status is FitStatus.ALL_REJECTED:
             return None
         return Scored(
             candidate=candidate,
             fit=best,
-            scores=held_out_scores(data, best, beliefs, fold, max_iter=40, tol=1e-3),
+            scores=held_out_scores(data, best, beliefs, fold, max_iter=12, tol=3e-3),
             weights=sample_weight,
             posterior=FittedMixture.of(data, best.mixture),
         )

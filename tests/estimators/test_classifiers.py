@@ -1,0 +1,205 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from outlearn import Ensemble, sample
+from outlearn.estimators import HardSelectionClassifier, HebbClassifier, SoftSelectionClassifier
+from outlearn.model import overlaps
+
+PLAIN = {"covariance": "spherical", "label_noise": 0}
+
+
+def _draw(eps=0.8, n=50, p=1000, seed=0):
+    return sample(Ensemble.from_contamination(eps, gamma=10.0), n, p, rng=seed)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "estimator",
+    [HebbClassifier(), SoftSelectionClassifier(**PLAIN), HardSelectionClassifier(**PLAIN)],
+    ids=lambda e: type(e).__name__,
+)
+def test_keeps_the_contract_of_scikit_learn(estimator):
+    for result in check_estimator(estimator, on_skip=None):
+        # the array API check needs an environment variable of scipy; nothing of ours is left out
+        assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [SoftSelectionClassifier, HardSelectionClassifier])
+def test_keeps_the_contract_with_everything_automatic(kind):
+    for result in check_estimator(kind(), on_skip=None):
+        assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
+
+
+@pytest.mark.parametrize(
+    ("eps", "soft", "hebb"), [(0.5, 0.033, 0.045), (0.8, 0.053, 0.106), (0.9, 0.077, 0.194)]
+)
+def test_direction_errors(eps, soft, hebb):
+    found = {"soft": [], "hebb": []}
+    for seed in range(5):
+        data = _draw(eps, 100, 2000, seed)
+        for name, model in (("soft", SoftSelectionClassifier(**PLAIN)), ("hebb", HebbClassifier())):
+            found[name].append(overlaps(model.fit(data.X, data.y).coef_[0], data.center).angle)
+    # seed to seed spread of 5-10 %, mean over five
+    assert np.mean(found["soft"]) == pytest.approx(soft, rel=0.07)
+    assert np.mean(found["hebb"]) == pytest.approx(hebb, rel=0.08)
+
+
+def test_finds_fractions_noise_and_inliers():
+    data = _draw()
+    model = SoftSelectionClassifier(**PLAIN).fit(data.X, data.y)
+    assert model.contamination_ == pytest.approx(0.8, abs=0.05)
+    assert model.noise_variance_ == pytest.approx(0.1, rel=0.03)
+    assert model.inlier_proba_[data.informative].mean() > model.inlier_proba_[~data.informative].mean() + 0.4
+    # the probabilities are calibrated: their sum counts the informative
+    assert model.inlier_proba_.sum() == pytest.approx(data.informative.sum(), rel=0.15)
+
+
+def test_proba_is_calibrated_on_the_contaminated_stream():
+    data, fresh = _draw(0.5), None
+    fresh = sample(Ensemble.from_contamination(0.5, gamma=10.0), 50, 20000, rng=9, center=data.center)
+    proba = SoftSelectionClassifier(**PLAIN).fit(data.X, data.y).predict_proba(fresh.X)[:, 1]
+    for low, high in ((0.0, 0.2), (0.4, 0.6), (0.8, 1.0)):
+        chosen = (proba >= low) & (proba < high)
+        assert (fresh.y[chosen] == 1).mean() == pytest.approx(proba[chosen].mean(), abs=0.04)
+
+
+def test_flipped_labels_are_found():
+    data = _draw(0.0, 20, 1000)
+    y = data.y.copy()
+    flipped = np.random.default_rng(0).random(1000) < 0.3
+    y[flipped] *= -1
+    model = SoftSelectionClassifier(contamination=0.0, label_noise="auto", covariance="diag").fit(data.X, y)
+    assert model.label_noise_ == pytest.approx(0.3, abs=0.05)
+    assert model.score(data.X, data.y) > 0.97
+    assert model.inlier_proba_[~flipped].mean() > 0.9 > 0.1 > model.inlier_proba_[flipped].mean()
+
+
+def test_garbage_does_not_shape_the_class_covariance():
+    rng = np.random.default_rng(0)
+    scale = np.array([1.0, 3.0, 0.3, 1.0])
+    y = rng.integers(0, 2, 3000)
+    X = rng.standard_normal((3000, 4)) * scale + np.outer(2 * y - 1, [2.0, 0, 0, 2.0])
+    garbage = rng.random(3000) < 0.4
+    X[garbage] = 6.0 * rng.standard_normal((garbage.sum(), 4)) + 3.0
+    model = SoftSelectionClassifier(covariance="diag", garbage_covariance="learned", label_noise=0).fit(X, y)
+    np.testing.assert_allclose(np.sqrt(model.model_.mixture.covariance.values), scale, rtol=0.1)
+    assert model.contamination_ == pytest.approx(0.4, abs=0.04)
+
+
+def test_more_than_two_classes_sparse_pandas_weights():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [50, 100, 150])
+    centers = {"a": [3, 0, 0], "b": [0, 3, 0], "c": [0, 0, 3]}
+    X = rng.standard_normal((300, 3)) + np.array([centers[c] for c in y])
+    frame = pd.DataFrame(X, columns=["u", "v", "w"])
+    model = SoftSelectionClassifier(covariance="diag", label_noise=0).fit(frame, y)
+    assert model.score(frame, y) > 0.9
+    assert model.feature_names_in_.tolist() == ["u", "v", "w"]
+    assert model.coef_.shape == (3, 3)
+    thin = SoftSelectionClassifier(covariance="diag", label_noise=0).fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(thin.centers_, model.centers_, rtol=1e-6)
+    weights = np.ones(300)
+    weights[:10] = 0.0
+    weighted = HebbClassifier().fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(weighted.centers_, HebbClassifier().fit(X[10:], y[10:]).centers_)
+    assert (weighted.inlier_proba_[:10] == 0.0).all()
+
+
+def test_works_with_the_tools_around():
+    data = _draw(0.5, 20, 300)
+    model = SoftSelectionClassifier(**PLAIN).fit(data.X, data.y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(data.X), model.decision_function(data.X))
+    pipe = make_pipeline(StandardScaler(), clone(model))
+    search = GridSearchCV(pipe, {"softselectionclassifier__contamination": [0.3, 0.6]}, cv=2)
+    assert search.fit(data.X, data.y).best_score_ > 0.6
+    before = model.n_iter_
+    assert model.set_params(warm_start=True).fit(data.X, data.y).n_iter_ <= before
+
+
+def test_stream_reaches_the_batch():
+    data = _draw(0.5, 20, 6000)
+    stream = SoftSelectionClassifier(**PLAIN)
+    for rows in np.array_split(np.arange(6000), 20):
+        stream.partial_fit(data.X[rows], data.y[rows], classes=[-1, 1])
+    first = SoftSelectionClassifier(**PLAIN).fit(data.X[:300], data.y[:300])
+    error, alone = (overlaps(m.coef_[0], data.center).angle for m in (stream, first))
+    assert error < 0.5 * alone
+    assert stream.contamination_ == pytest.approx(0.5, abs=0.05)
+
+
+def test_automatic_choice_of_the_noise():
+    rng = np.random.default_rng(0)
+    mix = rng.standard_normal((6, 6))
+    y = rng.integers(0, 2, 500)
+    X = (rng.standard_normal((500, 6)) + np.outer(2 * y - 1, [1.2, 0, 0, 0, 0, 0])) @ mix
+    observed = np.where(rng.random(500) < 0.3, rng.integers(0, 2, 500), y)
+    model = SoftSelectionClassifier().fit(X, observed)
+    assert model.covariance_structure_ == "tied"
+    assert model.score(X, y) > 0.84  # Bayes: 0.885
+    assert len(model.selection_) >= 6
+
+
+BAD = [
+    ({"contamination": 1.0}, "contamination"),
+    ({"contamination": -0.1}, "contamination"),
+    ({"noise_variance": 0.0}, "noise_variance"),
+    ({"center_variance": -1.0}, "center_variance"),
+    ({"covariance": "full"}, "covariance"),
+    ({"label_noise": "some"}, "label_noise"),
+    ({"contamination": 0.6, "label_noise": 0.4}, "label_noise"),
+    ({"n_init": 0}, "n_init"),
+    ({"tol": 0.0}, "tol"),
+    ({"garbage_covariance": "own"}, "garbage_covariance"),
+]
+
+
+@pytest.mark.parametrize(("params", "name"), BAD)
+def test_bad_parameters_are_named(params, name):
+    data = _draw(0.5, 5, 40)
+    with pytest.raises(ValueError, match=name):
+        SoftSelectionClassifier(**params).fit(data.X, data.y)
+
+
+def test_bad_data_are_explained():
+    data = _draw(0.5, 5, 40)
+    model = SoftSelectionClassifier(**PLAIN)
+    X = data.X.copy()
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, data.y)
+    X[3, 2] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(X, data.y)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(data.X, np.ones(40))
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.fit(data.X, data.y[:-1])
+    frame = pd.DataFrame(data.X, columns=list("abcde")).assign(c=1.0)
+    with pytest.raises(ValueError, match="constant feature 'c'"):
+        model.fit(frame, data.y)
+    with pytest.raises(ValueError, match="sparse"):
+        SoftSelectionClassifier(covariance="tied").fit(sparse.csr_matrix(data.X), data.y)
+    model.fit(data.X, data.y)
+    with pytest.raises(ValueError, match="not seen"):
+        model.inlier_proba(data.X, np.full(40, 7))
+    with pytest.raises(ValueError, match="shape"):
+        model.inlier_proba(data.X, data.y[:-1])
+
+
+def test_not_converged_says_what_to_do():
+    data = _draw(0.9, 100, 300)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        SoftSelectionClassifier(contamination=0.9, max_iter=1, **PLAIN).fit(data.X, data.y)
