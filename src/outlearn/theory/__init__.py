@@ -1,6 +1,7 @@
 """Replica theory: saddle points, branches, transitions, phase diagrams, limits, exact and as printed."""
 
 from outlearn.theory.bayes import BayesOptimal
+from outlearn.theory.claims import Claim, claims
 from outlearn.theory.diagram import Line, PhaseDiagram, phase_diagram
 from outlearn.theory.empirical_risk import EmpiricalRisk
 from outlearn.theory.evolution import StateEvolution, state_evolution
@@ -20,6 +21,7 @@ from outlearn.theory.transitions import Transition, transitions
 __all__ = [
     "BayesOptimal",
     "Branches",
+    "Claim",
     "Component",
     "EmpiricalRisk",
     "Explicit",
@@ -44,6 +46,7 @@ __all__ = [
     "System",
     "Transition",
     "branches",
+    "claims",
     "follow",
     "learning_curve",
     "limit",
