@@ -47,6 +47,21 @@ def test_workers_do_not_change_a_bit(reference, tmp_path):
     assert text(Campaign(TASKS, seed=5).run()) != reference
 
 
+def test_workers_do_not_change_a_bit_of_matrix_free_runs():
+    tasks = grid(
+        learner=["soft", "hard", "amp"],
+        start="hebb",
+        eta=1.0,
+        n_features=101,
+        alpha=7,
+        runs=6,
+        draw="matrix-free",
+    )
+    tasks += grid(learner=["hebb", "amp"], eta=1.0, n_features=101, alpha=7, runs=6, draw="dense")
+    one, two = (text(Campaign(tasks, seed=4).run(workers=workers)) for workers in (1, 2))
+    assert one == two
+
+
 def test_batches_do_not_change_a_bit(monkeypatch, reference):
     monkeypatch.setattr(campaign_module, "_BATCH_RUNS", 5)
     assert text(Campaign(TASKS, seed=4).run()) == reference
