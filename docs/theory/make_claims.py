@@ -24,8 +24,8 @@ SEED = 20240
 
 # claim, quantity, what was run, learner, start, N, alpha, eta, gamma, runs
 PLAN = [
-    ("soft-order-parameters", "R", "EM, Hebb start", "soft", "hebb", 500, 1.0, 0.0, 10.0, 60),
-    ("soft-order-parameters", "Q", "EM, Hebb start", "soft", "hebb", 500, 1.0, 0.0, 10.0, 60),
+    ("soft-order-parameters", "R", "EM, Hebb start", "soft", "hebb", 500, 1.0, 0.0, 10.0, 240),
+    ("soft-order-parameters", "Q", "EM, Hebb start", "soft", "hebb", 500, 1.0, 0.0, 10.0, 240),
     ("soft-transition", "Φ(η=2)", "EM from B", "soft", "truth", 300, 20.0, 2.0, 10.0, 10),
     ("soft-transition", "Φ(η=3.5)", "EM from B", "soft", "truth", 300, 20.0, 3.5, 10.0, 10),
     ("soft-transition", "Φ(η=5)", "EM from B", "soft", "truth", 300, 20.0, 5.0, 10.0, 10),

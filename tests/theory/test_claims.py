@@ -145,7 +145,7 @@ def test_table_is_whole_and_its_numbers_are_those_of_the_engine():
     frame = table.to_frame()
     hard = solve(HardSelection(), Ensemble(1.0, 10.0), 20.0)
     assert f"Q = {hard.Q:.4f}" in frame.loc["hard-moment", "exact"]
-    assert "R_inf = 1.0000000000 (η = 4)" in frame.loc["r-infinity", "exact"]
+    assert "1.0000000000 (η = 4)" in frame.loc["r-infinity", "exact"]
     assert "not run" not in frame.loc["threshold", "measured"]
     assert "=>" in repr(table)
     assert table._repr_html_().count("<tr>") == len(table) + 1

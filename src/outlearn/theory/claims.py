@@ -273,7 +273,7 @@ def _hard_transition() -> Row:
     return (
         values[0],
         values[1],
-        "The crossing exists at finite α; beyond replica symmetry its place is an estimate: nothing is AT-stable.",
+        "The crossing exists at finite α; its place is an estimate, as nothing there is AT-stable.",
     )
 
 
