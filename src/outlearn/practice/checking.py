@@ -18,6 +18,7 @@ information is added. C2 becomes an average over b₀ and x' in which the checke
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -146,7 +147,7 @@ def _most_doubtful(doubt: Array, mass: Array, checked: float) -> Array:
     return share.reshape(doubt.shape)
 
 
-def _smallest_root(information, low: float, tolerance: float = _TOLERANCE) -> float:  # type: ignore[no-untyped-def]
+def _smallest_root(information: Callable[[float], float], low: float, tolerance: float = _TOLERANCE) -> float:
     """Iterate q -> F/(1+F) from below, with Aitken steps that stay below the root."""
     q = low
     for _ in range(_MOST_STEPS):

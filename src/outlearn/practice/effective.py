@@ -21,7 +21,7 @@ from outlearn.inference.amp import AmpResult
 from outlearn.inference.rows import Rows
 from outlearn.model import Ensemble
 from outlearn.practice.estimate import LEVEL, Estimate
-from outlearn.practice.folding import Folded, pass_messages
+from outlearn.practice.folding import Folded, pass_messages, with_wrong_labels
 
 __all__ = ["EffectiveEnsemble", "estimate_ensemble"]
 
@@ -122,7 +122,11 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
     relative = _Z * math.sqrt(2.0 / (p * n))
     return EffectiveEnsemble(
         contamination=contamination,
-        label_noise=_share(found.label_noise, angles[1], sd[1]),
+        label_noise=(
+            _share(found.label_noise, angles[1], sd[1])
+            if found.label_noise > 0.0
+            else Estimate(0.0, 0.0, _most_wrong_labels(rows, found))
+        ),
         noise_variance=Estimate(
             folded.noise_variance,
             folded.noise_variance * math.exp(-relative),
@@ -161,6 +165,15 @@ def _curvature(rows: Rows, found: AmpResult) -> Array:
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, 0.02 * np.abs(np.diag(covariance)).min())
     return np.linalg.inv((vectors / values) @ vectors.T + np.diag(_PRIOR))
+
+
+def _most_wrong_labels(rows: Rows, found: AmpResult) -> float:
+    """The largest share of wrong labels that the data allow although their evidence does not ask for any."""
+    if not found.center.any():
+        return 0.5
+    run = with_wrong_labels(rows, found)
+    sd = math.sqrt(_curvature(rows, run)[1, 1])
+    return math.sin(min(_angle(run.label_noise) + _Z * sd, 0.25 * math.pi)) ** 2
 
 
 def _profile(rows: Rows, found: AmpResult, local: Array) -> tuple[Estimate, Array]:

@@ -143,19 +143,24 @@ def pass_messages(rows: Rows, **known: Any) -> AmpResult:
             break
     best = min(runs, key=lambda run: run.energy)
     if "label_noise" not in known:
-        wrong = amp(
-            rows,
-            contamination=best.contamination,
-            label_noise=0.1,
-            noise_variance=best.noise_variance,
-            center_variance=best.center_variance,
-            start=best.center if best.center.any() else "auto",
-            learn=_LEARN,
-            tol=1e-5,
-        )
+        wrong = with_wrong_labels(rows, best)
         if wrong.energy < best.energy - _WORTH:
             best = wrong
     return best
+
+
+def with_wrong_labels(rows: Rows, found: AmpResult) -> AmpResult:
+    """Infer on from ``found`` in a model that has wrong labels, too."""
+    return amp(
+        rows,
+        contamination=min(max(found.contamination, 1e-6), 1.0 - 1e-6),
+        label_noise=0.1,
+        noise_variance=found.noise_variance,
+        center_variance=found.center_variance,
+        start=found.center if found.center.any() else "auto",
+        learn=_LEARN,
+        tol=1e-5,
+    )
 
 
 def _unknown(known: dict[str, Any]) -> list[str]:
