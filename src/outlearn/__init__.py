@@ -29,10 +29,15 @@ _NAMES = {
     "Dataset": "model",
     "Ensemble": "model",
     "sample": "model",
+    "BayesSelectionClassifier": "estimators",
+    "Diagnosis": "practice",
     "HardSelectionClassifier": "estimators",
     "HebbClassifier": "estimators",
     "SoftSelectionClassifier": "estimators",
+    "Plan": "practice",
+    "diagnose": "practice",
     "load": "estimators",
+    "plan": "practice",
     "save": "estimators",
 }
 
