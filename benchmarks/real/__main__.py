@@ -10,7 +10,7 @@ from rich.progress import track
 
 from benchmarks.real import contamination, sets, tables
 from benchmarks.real.cells import Cell, Store, load, outcomes
-from benchmarks.real.methods import OURS, SHORT, methods
+from benchmarks.real.methods import OURS, methods
 
 RATES = (0.0, 0.2, 0.5, 0.8)
 QUICK = {"sets": ["breast_cancer", "digits_3v8", "wine_0v1"], "rates": [0.0, 0.5, 0.8], "seeds": 2}
@@ -24,7 +24,7 @@ def main() -> None:
     seeds = options.seeds or (QUICK["seeds"] if options.quick else 10)
     known = methods()
     chosen = options.methods or list(known)
-    for name in (SHORT[name] for name in OURS if SHORT[name] not in known):
+    for name in set(OURS.values()) - set(known):
         console.print(f"skipped: method {name} is not in this version of outlearn")
     cells = []
     for name in names:

@@ -18,13 +18,10 @@ from benchmarks.real.fitted import Fitted, Method
 from benchmarks.real.rivals import RIVALS
 
 # Everything is learned from the data: nothing here was chosen by looking at a clean label.
-_AUTO = {"contamination": "auto", "noise_variance": "auto", "center_variance": "auto", "covariance": "auto"}
-OURS: dict[str, dict[str, Any]] = {
-    "SoftSelectionClassifier": _AUTO | {"label_noise": "auto"},
-    "HardSelectionClassifier": _AUTO,
-    "BayesSelectionClassifier": _AUTO,
-}
-SHORT = {
+AUTO: dict[str, Any] = dict.fromkeys(
+    ("contamination", "label_noise", "noise_variance", "center_variance", "covariance"), "auto"
+)
+OURS = {
     "SoftSelectionClassifier": "soft",
     "HardSelectionClassifier": "hard",
     "BayesSelectionClassifier": "Bayes",
@@ -35,7 +32,7 @@ def _ours(name: str) -> Method:
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         from outlearn import estimators
 
-        model = getattr(estimators, name)(**OURS[name], random_state=seed).fit(X, y)
+        model = getattr(estimators, name)(**AUTO, random_state=seed).fit(X, y)
         return Fitted(predict=model.predict, doubt=1.0 - model.inlier_proba_)
 
     return fit
@@ -45,7 +42,7 @@ def methods() -> dict[str, Method]:
     """Return every method that is there, ours first."""
     from outlearn import estimators
 
-    ours = {SHORT[name]: _ours(name) for name in OURS if hasattr(estimators, name)}
+    ours = {OURS[name]: _ours(name) for name in OURS if hasattr(estimators, name)}
     return ours | RIVALS
 
 
@@ -59,7 +56,7 @@ def fingerprint(method: str) -> str:
 
     root = Path(outlearn.__file__).parent
     rooms = [path for room in ("inference", "estimators") for path in sorted((root / room).glob("*.py"))]
-    return _hash(repr(OURS), [*tasks, *rooms])
+    return _hash(repr(AUTO), [*tasks, *rooms])
 
 
 def _hash(text: str, paths: Iterable[Path]) -> str:

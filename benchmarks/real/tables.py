@@ -14,7 +14,7 @@ from rich.table import Table
 
 from benchmarks.real.cells import Outcome
 from benchmarks.real.contamination import KINDS
-from benchmarks.real.methods import SHORT
+from benchmarks.real.methods import OURS
 from benchmarks.real.sets import SETS
 
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -47,7 +47,7 @@ def means(results: pd.DataFrame, value: str) -> pd.DataFrame:
     table = results.pivot_table(
         index=CELL, columns="method", values=value, aggfunc=lambda v: v.mean(skipna=False), sort=False
     )
-    first = [name for name in SHORT.values() if name in table]
+    first = [name for name in OURS.values() if name in table]
     table = table[first + [name for name in table if name not in first]].dropna(how="all")
     return table.sort_index(key=_order)
 
@@ -63,7 +63,7 @@ def mean_ranks(table: pd.DataFrame) -> pd.DataFrame:
 def behind_at_zero(table: pd.DataFrame) -> pd.DataFrame:
     """Points each of our methods lies behind the best rival on uncontaminated data (negative: ahead)."""
     clean = table.xs(0.0, level="rate").droplevel("kind")
-    ours = [name for name in SHORT.values() if name in clean]
+    ours = [name for name in OURS.values() if name in clean]
     best = clean.drop(columns=ours).max(axis=1)
     return clean[ours].rsub(best, axis=0)
 
@@ -143,7 +143,7 @@ def write(results: pd.DataFrame, page: str) -> None:
 
 
 def _losses(accuracy: pd.DataFrame) -> str:
-    ours = [name for name in SHORT.values() if name in accuracy]
+    ours = [name for name in OURS.values() if name in accuracy]
     if not ours:
         return ""
     mine, rivals = accuracy[ours], accuracy.drop(columns=ours)
