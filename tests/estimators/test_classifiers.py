@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from outlearn import Ensemble, sample
 from outlearn.estimators import HardSelectionClassifier, HebbClassifier, SoftSelectionClassifier
@@ -203,3 +204,23 @@ def test_not_converged_says_what_to_do():
     data = _draw(0.9, 100, 300)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         SoftSelectionClassifier(contamination=0.9, max_iter=1, **PLAIN).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2)])
+def test_matrix_products_keep_to_n_jobs(n_jobs, threads):
+    def pools():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    seen = set()
+
+    class Watched(SoftSelectionClassifier):
+        def _finish(self, *args):
+            seen.update(pools())
+            return super()._finish(*args)
+
+    data = _draw(0.5, 5, 100)
+    with threadpool_limits(3, user_api="blas"):
+        before = pools()
+        Watched(n_jobs=n_jobs, **PLAIN).fit(data.X, data.y)
+        assert pools() == before
+    assert seen == {threads}

@@ -8,10 +8,12 @@ the EM solution, and returns the centres and the inlier probabilities that it fi
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.covariance import STRUCTURES
@@ -64,6 +67,30 @@ class Finished:
     status: FitStatus
 
 
+@functools.cache
+def _pools() -> ThreadpoolController:
+    """Thread pools of the libraries at work; to find them costs more than a small fit."""
+    return ThreadpoolController()
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _within_jobs(method: _Method) -> _Method:
+    """Hold the threads of matrix products to ``n_jobs`` while a method runs.
+
+    Fits make thousands of small products. On two threads of their own each one waits longer than it
+    works, the more so when other processes want the cores.
+    """
+
+    @functools.wraps(method)
+    def bounded(self: SelectionClassifier, *args: Any, **kwargs: Any) -> Any:
+        with _pools().limit(limits=effective_n_jobs(self.n_jobs), user_api="blas"):
+            return method(self, *args, **kwargs)
+
+    return bounded  # type: ignore[return-value]
+
+
 class SelectionClassifier(ClassifierMixin, BaseEstimator):
     """Common base of the classifiers; not for direct use."""
 
@@ -91,6 +118,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------------
 
+    @_within_jobs
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelectionClassifier:
         """Learn the class centres from contaminated labelled data.
 
@@ -324,6 +352,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     # -- streams -------------------------------------------------------------------------------------
 
+    @_within_jobs
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SelectionClassifier:
@@ -424,6 +453,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None, reset=False
         )
 
+    @_within_jobs
     def decision_function(self, X: Any) -> Array:
         """Log odds of the second class (two classes), or log probability of every class, if informative."""
         X = self._input(X)
@@ -436,6 +466,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
 
+    @_within_jobs
     def predict_proba(self, X: Any) -> Array:
         """p(y | x) on the contaminated stream: near 1/K for an input that looks like garbage.
 
@@ -449,6 +480,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         """Logarithm of :meth:`predict_proba`."""
         return np.log(self.predict_proba(X))
 
+    @_within_jobs
     def inlier_proba(self, X: Any, y: Any) -> Array:
         """Probability that each labelled example is informative and bears the right label."""
         X = self._input(X)
@@ -460,6 +492,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"y holds labels that were not seen in fit: {unknown[:5].tolist()}")
         return self.model_.inlier_proba(X, np.searchsorted(self.classes_, y).astype(np.intp))
 
+    @_within_jobs
     def score_samples(self, X: Any) -> Array:
         """Log density ln p(x) of every row under the fitted mixture, outliers included."""
         return self.model_.log_density(self._input(X))
