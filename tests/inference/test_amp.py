@@ -361,6 +361,9 @@ def test_priors_and_rows_are_checked():
         SelectionPrior((0.0,), (1.0,))
     with pytest.raises(DataError, match="own labels"):
         amp(Rows.of(np.eye(3)), [1, 1, 1], noise_variance=0.1)
+    with pytest.raises(DataError, match="every row"):
+        amp(np.zeros((5, 3)), noise_variance=0.1, learn="noise_variance")
+    assert not amp(np.zeros((5, 3)), noise_variance=0.1).center.any()
     with pytest.raises(DataError, match="NaN"):
         amp([[np.nan, 1.0]], noise_variance=0.1)
 

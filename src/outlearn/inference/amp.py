@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.messages import AmpStatus, AmpStep, Model, Passing
-from outlearn.inference.prior import CenterPrior, SelectionPrior, is_number, learnable, selection_prior
+from outlearn.inference.prior import (
+    CenterPrior,
+    SelectionPrior,
+    is_number,
+    learnable,
+    refuse_silence,
+    selection_prior,
+)
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Beliefs, Selection
 from outlearn.inference.starts import STARTS
@@ -192,6 +199,7 @@ def amp(
         ),
         learnable(learn, prior),
     )
+    refuse_silence(rows, model.learn)
     if "center_variance" in model.learn and center_prior == "sphere":
         raise ParameterError("learn", "center_variance", "a Gaussian prior: a sphere's radius is given")
     if damping != "adaptive" and not (is_number(damping) and 0.0 <= damping < 1.0):

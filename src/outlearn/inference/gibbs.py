@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.chains import batch_error, effective_sample_size, r_hat
-from outlearn.inference.prior import SelectionPrior, learnable, selection_prior
+from outlearn.inference.prior import SelectionPrior, learnable, refuse_silence, selection_prior
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.sampler import N_BATCHES, Sampler, Tally
 from outlearn.inference.selection import Beliefs
@@ -187,6 +187,7 @@ def gibbs(
     n_temperatures = _count("n_temperatures", n_temperatures, 1)
     if not 0.0 < hottest <= 1.0:
         raise ParameterError("hottest", hottest, "0 < hottest <= 1")
+    refuse_silence(rows, learnable(learn, prior))
     reads_before = rows.n_reads
     sampler = Sampler(
         rows,

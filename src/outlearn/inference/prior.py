@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import xlogy
 
-from outlearn.exceptions import ParameterError
+from outlearn.exceptions import DataError, ParameterError
+from outlearn.inference.rows import Reads
 
 __all__ = [
     "LEARNABLE",
@@ -21,6 +22,7 @@ __all__ = [
     "SelectionPrior",
     "is_number",
     "learnable",
+    "refuse_silence",
     "selection_prior",
 ]
 
@@ -240,6 +242,12 @@ def learnable(learn: Iterable[str], prior: SelectionPrior) -> frozenset[str]:
     if "label_noise" in names and not any(v < 0.0 for v in prior.values):
         raise ParameterError("learn", "label_noise", "a label_noise to begin from, above 0")
     return names
+
+
+def refuse_silence(rows: Reads, learn: frozenset[str]) -> None:
+    """Noise cannot be learned from rows that are all zero."""
+    if "noise_variance" in learn and not rows.square_norms().any():
+        raise DataError("every row of X is zero: the noise variance cannot be learned")
 
 
 def is_number(value: Any) -> bool:
