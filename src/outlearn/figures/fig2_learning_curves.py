@@ -54,7 +54,7 @@ def draw(setting: Setting) -> Plate:
     fine = setting.pick(200, 100, 12)
     for e, style, name in ((few, {}, "η = 0"), (many, {"color": _LIGHT}, "η = 4")):
         between = (0.3, 110.0)
-        bound = branch_lines(THEORY["amp"], e, 1.0, over="alpha", between=between, n=fine)
+        bound = branch_lines(THEORY["amp"], e, 1.0, over="alpha", between=between, n=3 * fine)
         draw_branches(
             panel,
             bound,

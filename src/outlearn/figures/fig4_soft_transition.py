@@ -193,7 +193,7 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
         **shared,
     )
     slow = {"n_features": 1000, "draw": "dense", "dtype": "float32"}
-    hard = grid(eta=(3.4, 3.5, 3.6, 3.75, 3.9, 4.05), runs=16, **slow, **shared)
+    hard = grid(eta=(3.4, 3.5, 3.6, 3.75, 3.9, 4.05), runs=10, **slow, **shared)
     glassy = grid(eta=(4.5, 5.0, 7.0, 9.0), runs=4, **slow, **shared)
     onset = [t for t in (*easy, *hard) if t.ensemble.eta >= 2.0]
     return main, [*sizes, *onset], [*easy, *hard, *glassy]

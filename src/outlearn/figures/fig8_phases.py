@@ -118,13 +118,13 @@ def draw(setting: Setting) -> Plate:
         findings=[
             *(
                 f"At α = {alpha:g}: hard selection loses direction at η = {at('hard', alpha):.3f}, soft "
-                f"selection at "
-                f"{at('soft', alpha):.3f}, the Bayes bound at {at('bayes', alpha):.3f}."
+                f"selection "
+                f"at {at('soft', alpha):.3f}, the Bayes bound at {at('bayes', alpha):.3f}."
                 for alpha in (20.0, 100.0)
             ),
-            f"The bound has a first-order transition, hence a hard phase, for η > {onset:.4f}; it is "
-            f"narrow: at η = "
-            f"{bayes[-1, 1]:.2g} AMP needs α = {bayes[-1, 3]:.4g} where {bayes[-1, 0]:.4g} is enough in principle.",
+            f"The bound has a first-order transition, hence a hard phase, for η > {onset:.4f}: at η = "
+            f"{bayes[-1, 1]:.2g} AMP needs α = {bayes[-1, 3]:.4g} where {bayes[-1, 0]:.4g} is enough in "
+            f"principle.",
             "Beyond the AT line replica symmetry is broken for soft selection: there its lines are "
             "estimates.",
         ],
