@@ -1,7 +1,7 @@
 """Replica theory: saddle points, branches, transitions, phase diagrams, limits, exact and as printed."""
 
-from outlearn.theory.bayes import BayesOptimal
-from outlearn.theory.claims import Claim, claims
+from outlearn.theory.bayes import BayesOptimal, hard_phase, hard_phase_onset, thresholds
+from outlearn.theory.claims import Claim, claims, critical_eta, critical_gamma
 from outlearn.theory.diagram import Line, PhaseDiagram, phase_diagram
 from outlearn.theory.empirical_risk import EmpiricalRisk
 from outlearn.theory.evolution import StateEvolution, state_evolution
@@ -11,7 +11,7 @@ from outlearn.theory.hard import HardSelection
 from outlearn.theory.hebb import Hebb
 from outlearn.theory.limit import Limit, limit
 from outlearn.theory.losses import Hinge, Huber, Logistic, Loss, Square, SquaredHinge
-from outlearn.theory.mixture import Component
+from outlearn.theory.mixture import Component, contaminated
 from outlearn.theory.results import SaddlePoint, to_frame
 from outlearn.theory.soft import SoftSelection
 from outlearn.theory.solve import Branches, branches, learning_curve, solve
@@ -47,12 +47,18 @@ __all__ = [
     "Transition",
     "branches",
     "claims",
+    "contaminated",
+    "critical_eta",
+    "critical_gamma",
     "follow",
+    "hard_phase",
+    "hard_phase_onset",
     "learning_curve",
     "limit",
     "phase_diagram",
     "solve",
     "state_evolution",
+    "thresholds",
     "to_frame",
     "transitions",
 ]

@@ -268,12 +268,16 @@ def _hard_transition() -> Row:
             over="eta",
             between=(1.0, 8.0),
         )
-        first = found[0] if isinstance(found, list | tuple) else found
-        values.append(f"f = 0 at η_c = {first.value:.4f} (α = 20, γ = 10)")
+        trivial = next(t for t in found if t.above.Q == 0.0)
+        before = "".join(
+            f"R jumps to {t.above.R:.3f} at η = {t.value:.4f} already; " for t in found if t is not trivial
+        )
+        values.append(f"{before}f = 0 at η_c = {trivial.value:.4f} (α = 20, γ = 10)")
     return (
         values[0],
         values[1],
-        "The crossing exists at finite α; its place is an estimate, as nothing there is AT-stable.",
+        "The exact equations lose B before, at a transition to a solution with R near 0 that still selects; "
+        "the trivial one wins much later. Their places are estimates, as nothing there is AT-stable.",
     )
 
 
