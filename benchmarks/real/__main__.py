@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.real import contamination, sets, tables
-from benchmarks.real.cells import Cell, Store, load, outcomes
+from benchmarks.real.cells import Cell, Outcome, Store, load, outcomes
 from benchmarks.real.methods import OURS, methods
 
 RATES = (0.0, 0.2, 0.5, 0.8)
@@ -45,6 +45,10 @@ def main() -> None:
         sys.exit("nothing to run")
     cells.sort(key=lambda cell: cell.seed)  # an interrupted run has whole seeds
     store = Store(sets.cache_directory() / "outcomes.jsonl")
+    if options.stored:
+        found = [outcome for cell in cells if (outcome := store.newest(cell)) is not None]
+        _show(found, options, console)
+        return
     found = list(
         track(
             outcomes(cells, store, options.jobs),
@@ -54,6 +58,12 @@ def main() -> None:
             disable=not sys.stderr.isatty(),
         )
     )
+    _show(found, options, console)
+
+
+def _show(found: list[Outcome], options: argparse.Namespace, console: Console) -> None:
+    if not found:
+        sys.exit("nothing is stored of this")
     frame = tables.frame(found)
     tables.show(frame, console)
     if options.write:
@@ -71,6 +81,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=list(methods()))
     parser.add_argument("--seeds", type=int, help="number of seeds (default 10)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
+    parser.add_argument(
+        "--stored",
+        action="store_true",
+        help="run nothing: show the newest results that are kept, of whatever code",
+    )
     parser.add_argument("--write", metavar="PAGE", help="put the tables into a page between its markers")
     return parser.parse_args()
 

@@ -84,6 +84,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: dict[tuple[Cell, str], Outcome] = {}
+        self._newest: dict[Cell, Outcome] = {}
         if path.exists():
             for line in path.read_text().splitlines():
                 try:
@@ -91,13 +92,22 @@ class Store:
                     outcome = Outcome(**(raw | {"cell": Cell(**raw["cell"])}))
                 except (ValueError, TypeError, KeyError):
                     continue
-                self._known[outcome.cell, outcome.fingerprint] = outcome
+                self._remember(outcome)
+
+    def _remember(self, outcome: Outcome) -> None:
+        self._known[outcome.cell, outcome.fingerprint] = outcome
+        self._newest[outcome.cell] = outcome
+
+    def newest(self, cell: Cell) -> Outcome | None:
+        """The last outcome of a cell, whatever code gave it."""
+        return self._newest.get(cell)
 
     def get(self, cell: Cell, code: str) -> Outcome | None:
+        """The outcome of a cell as this code gave it."""
         return self._known.get((cell, code))
 
     def add(self, outcome: Outcome) -> None:
-        self._known[outcome.cell, outcome.fingerprint] = outcome
+        self._remember(outcome)
         with self.path.open("a") as file:
             file.write(json.dumps(asdict(outcome)) + "\n")
 

@@ -36,6 +36,7 @@ def frame(outcomes: Iterable[Outcome]) -> pd.DataFrame:
                 "garbage_auc": np.nan if o.garbage_auc is None else o.garbage_auc,
                 "seconds": o.seconds,
                 "failure": o.failure,
+                "code": o.fingerprint,
             }
             for o in outcomes
         ]
@@ -121,7 +122,8 @@ def write(results: pd.DataFrame, page: str) -> None:
     _, tail = rest.split(END, 1)
     accuracy, auc = means(results, "accuracy"), means(results, "garbage_auc")
     parts = [
-        f"Measured with {machine()}; {results['seed'].nunique()} seeds, {len(accuracy)} cells a method.",
+        f"Measured with {machine()}; {results['seed'].nunique()} seeds, {len(accuracy)} cells a method; "
+        f"code of our methods: {_code(results)}.",
         "**Mean rank by clean-test accuracy** (1 is best)",
         _markdown(mean_ranks(accuracy), "{:.2f}", [""], best="min"),
         "**Mean rank by garbage AUC**",
@@ -140,6 +142,12 @@ def write(results: pd.DataFrame, page: str) -> None:
         parts += ["**Cells where our best choice is more than one point behind the best rival**", losses]
     parts += [f"Failed: {method}: {text}." for method, text in failures(results)]
     path.write_text(f"{head}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{tail}")
+
+
+def _code(results: pd.DataFrame) -> str:
+    """Hashes of the code that our results come from; more than one says that it changed meanwhile."""
+    ours = results[results["method"].isin(OURS.values())]
+    return ", ".join(dict.fromkeys(ours["code"])) or "none"
 
 
 def _losses(accuracy: pd.DataFrame) -> str:

@@ -98,6 +98,8 @@ def test_results_are_kept_and_a_cut_line_costs_one_cell(tmp_path):
     assert store.get(cells[0], code) == first[0]
     assert store.get(cells[1], code) is None
     assert store.get(cells[0], "other code") is None
+    assert store.newest(cells[0]) == first[0]
+    assert store.newest(cells[1]) is None
     again = list(outcomes(cells, store, jobs=1))
     assert {o.cell: o.accuracy for o in again} == {o.cell: o.accuracy for o in first}
 
