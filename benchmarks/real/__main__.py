@@ -35,7 +35,7 @@ def main() -> None:
             continue
         cells += [
             Cell(set=name, kind=kind, rate=float(rate), seed=seed, method=method)
-            for seed in range(seeds)
+            for seed in range(options.first_seed, options.first_seed + seeds)
             for kind in options.kinds or contamination.KINDS
             for rate in rates
             for method in chosen
@@ -80,6 +80,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--rates", nargs="+", type=float)
     parser.add_argument("--methods", nargs="+", choices=list(methods()))
     parser.add_argument("--seeds", type=int, help="number of seeds (default 10)")
+    parser.add_argument("--first-seed", type=int, default=0, help="first of them (default 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
     parser.add_argument(
         "--stored",
