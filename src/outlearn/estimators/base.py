@@ -303,23 +303,25 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weights > 0.0)
             if len(kept) < n_samples:
                 X, y, weights = X[kept], y[kept], weights[kept]
-        if len(kept) == 0:
-            raise DataError("every sample_weight is zero")
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
                 f"y holds one class only ({self.classes_[0]!r}); learning needs at least two classes"
             )
-        if len(kept) < len(self.classes_):
-            raise DataError(
-                f"{len(kept)} samples for {len(self.classes_)} classes: fewer samples than classes"
-            )
+        self._refuse_too_few(len(kept))
         if self.covariance == "tied" and sparse.issparse(X):
             raise DataError(
                 "covariance='tied' does not take sparse data; use 'spherical' or 'diag', or densify X"
             )
         self._refuse_constant(X)
         return X, labels.astype(np.intp), weights, kept, n_samples
+
+    def _refuse_too_few(self, n_samples: int) -> None:
+        if n_samples <= len(self.classes_):
+            raise DataError(
+                f"{n_samples} samples for {len(self.classes_)} classes: the spread within a class cannot be "
+                "told; more samples than classes are needed"
+            )
 
     def _refuse_constant(self, X: Any) -> None:
         if sparse.issparse(X):
@@ -403,6 +405,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"y holds labels that are not among classes: {unknown[:5].tolist()}")
         labels = np.searchsorted(self.classes_, y).astype(np.intp)
         if first:
+            self._refuse_too_few(len(y))
             self._open_stream(X)
         candidate, running = self._stream, self.running_
         data = MixtureData(

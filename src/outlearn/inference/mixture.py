@@ -55,6 +55,7 @@ _DIAG_PULL = 2.0
 _GARBAGE_PULL = 5.0
 _FADING = 0.7  # a batch that is a share s of all examples so far moves the averages by s**0.7
 _FLOOR = 1e-9  # of the mean variance
+_SMALL = 1 << 17  # cells: so small a sparse matrix is faster written out (1 MB)
 
 
 @lru_cache(maxsize=32)
@@ -173,10 +174,12 @@ class MixtureData:
         self.scale = np.ones(n)
         self.basis: Array | None = None
         dense = not sparse.issparse(X)
+        if structure == "tied" and not dense:
+            raise DataError("covariance 'tied' needs dense data, X is sparse")
+        if not dense and p * n <= _SMALL:
+            X, dense = X.toarray(), True
         rotate = like is None and p < n
         if structure == "tied" or (structure == "spherical" and dense and rotate and 2 * p < n):
-            if not dense:
-                raise DataError("covariance 'tied' needs dense data, X is sparse")
             Z = np.asarray(X, dtype=np.float64) - self.origin
             if structure == "tied":
                 spread = like.scale if known else np.sqrt((self.weights @ (Z * Z)) / total)
