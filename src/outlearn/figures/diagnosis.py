@@ -72,9 +72,7 @@ def draw_fields(diagnosis: Diagnosis) -> Figure:
                 axes.plot(x, density, color=color, linewidth=1.8, label=f"{name}, {weight:.0%}")
                 total += density
         axes.plot(x, total, color="black", linewidth=1.0, linestyle="--", label="fitted mixture")
-        axes.set(
-            xlabel="position along the direction that separates, times label (noise units)", ylabel="density"
-        )
+        axes.set(xlabel="projection on the centre, times label (noise units)", ylabel="density")
         axes.legend()
     return figure
 

@@ -54,7 +54,7 @@ def draw(setting: Setting) -> Plate:
     a, b, c = Panel(left, "a", book), Panel(middle, "b", book), Panel(right, "c", book)
     for name, loss in LOSSES.items():
         plain = theory.EmpiricalRisk(loss, 1.0)
-        style = {"learner": name, "linewidth": 1.2}
+        style: dict[str, Any] = {"learner": name, "linewidth": 1.2}
         a.curve(alphas, _angles(theory.learning_curve(plain, half, alphas)), label=_NAMES[name], **style)
         b.curve(fractions, _angles(theory.solve(plain, e, alpha) for e in crowd), **style)
         over = [theory.solve(theory.EmpiricalRisk(loss, float(x)), half, alpha) for x in strengths]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -22,7 +24,7 @@ def draw(setting: Setting) -> Plate:
     e = Ensemble(eta=0.0, gamma=10.0)
     n, runs = setting.pick(500, 200, 20), setting.pick(100, 40, 4)
     alphas = setting.pick(ALPHAS, ALPHAS, (1.0, 4.0))
-    shared = {"eta": 0.0, "n_features": n, "alpha": alphas, "runs": runs}
+    shared: dict[str, Any] = {"eta": 0.0, "n_features": n, "alpha": alphas, "runs": runs}
     measured = setting.runs(
         grid(learner="soft", draw="matrix-free", **shared)
         + grid(learner="hebb", draw="matrix-free", **shared)

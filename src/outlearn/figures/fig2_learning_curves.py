@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.figure import Figure
 
 from outlearn import theory
@@ -52,7 +54,8 @@ def draw(setting: Setting) -> Plate:
     figure = Figure(figsize=(6.6, 5.2), layout="constrained")
     panel = Panel(figure.subplots(), "a", book)
     fine = setting.pick(200, 100, 12)
-    for e, style, name in ((few, {}, "η = 0"), (many, {"color": _LIGHT}, "η = 4")):
+    looks: tuple[dict[str, Any], dict[str, Any]] = ({}, {"color": _LIGHT})
+    for e, style, name in ((few, looks[0], "η = 0"), (many, looks[1], "η = 4")):
         between = (0.3, 110.0)
         bound = branch_lines(THEORY["amp"], e, 1.0, over="alpha", between=between, n=3 * fine)
         draw_branches(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,10 +15,11 @@ from outlearn.figures.compare import THEORY
 from outlearn.figures.fig5_critical import transition_lines
 from outlearn.figures.plate import Plate, Setting
 from outlearn.figures.style import Book
+from outlearn.numerics import Status
 
 __all__ = ["draw", "stability_line"]
 
-_LINES = {
+_LINES: dict[str, dict[str, Any]] = {
     "first order": {"color": "white", "linewidth": 2.0, "linestyle": "-"},
     "lower spinodal": {"color": "white", "linewidth": 1.1, "linestyle": (0, (4, 2))},
     "upper spinodal": {"color": "white", "linewidth": 1.1, "linestyle": (0, (1, 1.5))},
@@ -107,7 +110,7 @@ def draw(setting: Setting) -> Plate:
     figure.legend(
         handles=handles, loc="outside lower center", ncols=4, title="lines in the maps (white there)"
     )
-    converged = int(sum(s.name == "CONVERGED" for s in diagram.status.flat))
+    converged = int(sum(s is Status.CONVERGED for s in diagram.status.flat))
     return Plate(
         name="fig3",
         title="Order parameters of soft selection over α and η",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -177,7 +179,7 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
         (0.0, 2.0, 8.0),
     )
     runs = setting.pick(100, 40, 4)
-    shared = {"learner": "soft", "alpha": ALPHA}
+    shared: dict[str, Any] = {"learner": "soft", "alpha": ALPHA}
     main = grid(eta=wide, n_features=setting.pick(100, 100, 20), runs=runs, **shared)
     near = setting.pick(tuple(np.arange(0.5, 5.01, 0.25)), tuple(np.arange(1.0, 5.01, 0.5)), (1.0, 2.0, 3.0))
     sizes = grid(
@@ -192,9 +194,11 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
         draw="matrix-free",
         **shared,
     )
-    slow = {"n_features": 1000, "draw": "dense", "dtype": "float32"}
-    hard = grid(eta=(3.4, 3.5, 3.6, 3.75, 3.9, 4.05), runs=10, **slow, **shared)
-    glassy = grid(eta=(4.5, 5.0, 7.0, 9.0), runs=4, **slow, **shared)
+    slow: dict[str, Any] = {"n_features": 1000, "draw": "dense", "dtype": "float32"}
+    # thousands of steps a run from here on
+    hard = grid(eta=(3.4, 3.5, 3.6, 3.75), runs=10, **slow, **shared)
+    hard += grid(eta=(3.9, 4.05), runs=6, **slow, **shared)
+    glassy = grid(eta=(4.5, 5.0, 7.0, 9.0), runs=3, **slow, **shared)
     onset = [t for t in (*easy, *hard) if t.ensemble.eta >= 2.0]
     return main, [*sizes, *onset], [*easy, *hard, *glassy]
 
@@ -255,12 +259,13 @@ def _inset(axes: object, book: Book, found: FiniteSizeScaling, first: theory.Tra
         line = found.informative_fraction + found.slope * ends
         inset.plot(ends, line, color=COLORS["soft"], linewidth=0.9)
         book.write("inset", "straight line", "fit", x=ends, y=line)
-    window = [1.0 / (1.0 + np.exp(v)) for v in (first.upper_spinodal, first.lower_spinodal)]
+    spinodals = [v for v in (first.upper_spinodal, first.lower_spinodal) if v is not None]
+    window = [1.0 / (1.0 + np.exp(v)) for v in spinodals]
     exact = 1.0 / (1.0 + np.exp(first.value))
     span = 0.02 * ends[1]
     inset.plot([0.0, 0.0], window, color="black", linewidth=2.4, solid_capstyle="butt", clip_on=False)
     inset.plot([-span, span], [exact, exact], color="black", linewidth=1.4, clip_on=False)
-    book.write("inset", "exact theory, spinodals", "equilibrium", x=0.0, y=[window[0], exact, window[1]])
+    book.write("inset", "exact theory, spinodals", "equilibrium", x=0.0, y=[exact, *window])
     inset.set_xlim(-2.0 * span, ends[1])
     inset.set_ylim(0.0, None)
     inset.set_title("onset: V̄₀ against 1/N", fontsize=7.8)

@@ -39,10 +39,10 @@ def transition_lines(
         for t in found:
             if t.status is not Status.CONVERGED:  # a branch is cut by the end of the interval
                 continue
-            spinodals = [np.nan if x is None else x for x in (t.lower_spinodal, t.upper_spinodal)]
+            low, high = (np.nan if x is None else x for x in (t.lower_spinodal, t.upper_spinodal))
             # the collapsed solution of soft selection has Q ~ 1e-4, the trivial one of hard selection 0
             name = "trivial" if t.above.Q < 0.05 else "direction"
-            out[name].append((float(alpha), t.value, *spinodals))
+            out[name].append((float(alpha), t.value, low, high))
     return out
 
 

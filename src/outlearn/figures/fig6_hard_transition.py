@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -27,7 +29,7 @@ def draw(setting: Setting) -> Plate:
     )
     runs = setting.pick(100, 40, 4)
     small = setting.pick(100, 100, 20)
-    shared = {"learner": "hard", "alpha": ALPHA, "draw": "dense"}
+    shared: dict[str, Any] = {"learner": "hard", "alpha": ALPHA, "draw": "dense"}
     chance = grid(eta=etas, n_features=small, runs=runs, start="random", **shared)
     taught = grid(eta=etas, n_features=small, runs=runs, start="teacher", **shared)
     wide = setting.pick(

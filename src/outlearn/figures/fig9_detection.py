@@ -56,32 +56,32 @@ def draw(setting: Setting) -> Plate:
     n, runs = setting.pick(500, 200, 30), setting.pick(40, 12, 3)
     shown = 2.0
     alphas = setting.pick((1.0, 2.0, 3.0, 5.0, 8.0, 12.0), (1.0, 2.0, 5.0, 10.0), (2.0, 4.0))
-    rates = np.linspace(0.02, 0.98, 25)
+    rates = np.geomspace(0.01, 0.9, 24)
     measured = {alpha: _measure(e, n, alpha, runs, rates, setting.seed) for alpha in alphas}
 
     book = Book()
     figure = Figure(figsize=(9.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     roc, areas = Panel(left, "a", book), Panel(right, "b", book)
-    x = np.concatenate([[0.0], np.geomspace(1e-4, 0.5, 60), 1.0 - np.geomspace(1e-4, 0.5, 60)[::-1], [1.0]])
+    x = np.geomspace(0.008, 1.0 - 1e-9, 200)
     grid_alpha = np.geomspace(0.3, 14.0, setting.pick(80, 40, 8))
     ideal = math.sqrt(e.gamma)
-    roc.axes.plot([0, 1], [0, 1], color="0.8", linewidth=0.8)
-    known = {"learner": "bayes", "kind": "asymptote", "series": "B known", "label": "B known"}
+    roc.axes.plot(x, x, color="0.8", linewidth=0.8)
+    known: dict[str, Any] = {"learner": "bayes", "kind": "asymptote", "series": "B known", "label": "B known"}
     roc.curve(x, true_positives(x, ideal), **known)
     areas.curve([0.3, 14.0], [area(ideal)] * 2, **known)
     worst = []
-    for name in _LEARNERS:
+    for k, name in enumerate(_LEARNERS):
         here = theory.solve(THEORY[name], e, shown)
         roc.curve(x, true_positives(x, _detectability(here)), learner=name, label=_NAMES[name])
         curve = theory.learning_curve(THEORY[name], e, grid_alpha)
         areas.curve(grid_alpha, [area(_detectability(s)) for s in curve], learner=name, label=_NAMES[name])
         found = measured[shown][name][:, :-1]
         roc.runs(
-            rates[::2],
-            found.mean(axis=0)[::2],
-            deviation=found.std(axis=0, ddof=1)[::2],
-            error=found.std(axis=0, ddof=1)[::2] / math.sqrt(runs),
+            rates[k::4],
+            found.mean(axis=0)[k::4],
+            deviation=found.std(axis=0, ddof=1)[k::4],
+            error=found.std(axis=0, ddof=1)[k::4] / math.sqrt(runs),
             count=runs,
             learner=name,
             series=f"{name}, runs",
@@ -97,14 +97,20 @@ def draw(setting: Setting) -> Plate:
             count=runs,
             learner=name,
             series=f"{name}, runs",
+            beside=0.94 + 0.04 * k,
         )
         for alpha, value, spread in zip(alphas, values.mean(axis=1), deviation, strict=True):
             exact = area(_detectability(theory.solve(THEORY[name], e, alpha)))
             worst.append((abs(value - exact) / (spread / math.sqrt(runs)), name, alpha, value, exact))
     left.set(
-        xlabel="outliers let through", ylabel="informative examples found", xlim=(0.0, 1.0), ylim=(0.0, 1.01)
+        xlabel="outliers let through",
+        ylabel="informative examples found",
+        xlim=(0.008, 1.0),
+        ylim=(0.0, 1.01),
     )
     left.set_title(f"(a) ROC at α = {shown:g}, {100 * e.outlier_fraction:g} % outliers, γ = 10")
+    left.set_xscale("log")
+    left.xaxis.set_major_formatter("{x:g}")
     left.plot([], [], "o", color="0.4", markerfacecolor="white", label=f"runs, N = {n}")
     legend(left, loc="lower right")
     right.set_xscale("log")
@@ -146,7 +152,7 @@ def _detectability(point: theory.SaddlePoint) -> float:
 def _measure(e: Ensemble, n: int, alpha: float, runs: int, rates: Array, seed: int) -> dict[str, Array]:
     """Rows of true-positive rates at ``rates``, then the area, one row a run."""
     out: dict[str, list[Array]] = {name: [] for name in _LEARNERS}
-    known = {"contamination": e.outlier_fraction, "noise_variance": 1.0 / e.gamma}
+    known: dict[str, Any] = {"contamination": e.outlier_fraction, "noise_variance": 1.0 / e.gamma}
     for run in range(runs):
         root = np.random.SeedSequence(seed, spawn_key=(round(1000 * alpha), n, run))
         rng = np.random.default_rng(root)
@@ -154,7 +160,7 @@ def _measure(e: Ensemble, n: int, alpha: float, runs: int, rates: Array, seed: i
         while not 0 < data.informative.sum() < data.n_samples:
             data = sample(e, n, round(alpha * n), rng)
         soft = soft_em(data.X, data.y, start="random", n_init=1, accelerate=False, rng=rng, **known)
-        fits = {
+        fits: dict[str, Any] = {
             "amp": amp(data.X, data.y, rng=rng, **known),
             "soft": soft,
             # from random starts hard selection often ends with nothing selected (figure 6)

@@ -25,7 +25,7 @@ def draw(setting: Setting) -> Plate:
         eta=(0.0, 2.0),
         alpha=20.0,
         n_features=setting.pick(100_000, 10_000, 200),
-        runs=setting.pick(16, 8, 3),
+        runs=setting.pick(10, 8, 3),
         draw="matrix-free",
     )
     measured = setting.runs(tasks)

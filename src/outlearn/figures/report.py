@@ -69,7 +69,8 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-
 th, td { text-align: left; padding: 5px 10px 5px 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 th { color: var(--soft); font-weight: 600; }
-td.n, th.n { text-align: right; white-space: nowrap; }
+td.n, th.n { text-align: right; }
+td.n { white-space: nowrap; }
 tr.ours td { font-weight: 600; }
 ul { margin: 6px 0 0; padding-left: 20px; }
 .tag { display: inline-block; border-radius: 999px; padding: 1px 10px; font-size: .85rem; color: #fff;
@@ -234,7 +235,7 @@ def _learners(d: Diagnosis) -> str:
         (
             p.learner == d.recommended,
             [
-                p.description.partition(":")[0],
+                p.description.partition(":")[0].partition(",")[0],
                 f"{_p(p.test_error.value)}",
                 f"{_p(p.test_error.low)} – {_p(p.test_error.high)}",
                 f"{p.direction_error.value:.3f}",

@@ -113,9 +113,13 @@ class Panel:
         series: str,
         count: ArrayLike | None = None,
         label: str | None = None,
+        beside: float = 1.0,
         **style: Any,
     ) -> None:
-        """Draw means over runs; bars are standard deviations over runs, as in the paper."""
+        """Draw means over runs; bars are standard deviations over runs, as in the paper.
+
+        ``beside`` multiplies where they are drawn, so that series do not cover each other.
+        """
         color = style.pop("color", COLORS[learner])
         settings: dict[str, Any] = {
             "fmt": "o",
@@ -127,7 +131,7 @@ class Panel:
             "capsize": 2.2,
             "zorder": 4.0,
         }
-        self.axes.errorbar(x, y, yerr=deviation, label=label, **(settings | style))
+        self.axes.errorbar(np.asarray(x) * beside, y, yerr=deviation, label=label, **(settings | style))
         self.book.write(
             self.name,
             series,
