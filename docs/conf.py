@@ -26,3 +26,17 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 html_theme = "furo"
 html_title = "outlearn"
+
+
+def _keep_bars(app, what, name, obj, options, lines):
+    """Let |c| in a docstring be an absolute value, not a reStructuredText substitution."""
+    for k, line in enumerate(lines):
+        if not line.lstrip().startswith(">>>"):
+            parts = line.split("``")
+            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            lines[k] = "``".join(parts)
+
+
+def setup(app):
+    """Register what autodoc needs to read our docstrings."""
+    app.connect("autodoc-process-docstring", _keep_bars)
