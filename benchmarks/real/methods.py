@@ -7,6 +7,7 @@ set itself); ``doubt`` says how doubtful each training example looks.
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ AUTO: dict[str, Any] = dict.fromkeys(
     ("contamination", "label_noise", "noise_variance", "center_variance", "covariance"), "auto"
 )
 OURS = {
+    "AutoSelectionClassifier": "auto",
     "SoftSelectionClassifier": "soft",
     "HardSelectionClassifier": "hard",
     "BayesSelectionClassifier": "Bayes",
@@ -32,7 +34,10 @@ def _ours(name: str) -> Method:
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         from outlearn import estimators
 
-        model = getattr(estimators, name)(**AUTO, random_state=seed).fit(X, y)
+        kind = getattr(estimators, name)
+        known = inspect.signature(kind).parameters
+        options = {key: value for key, value in AUTO.items() if key in known}
+        model = kind(**options, random_state=seed).fit(X, y)
         return Fitted(predict=model.predict, doubt=1.0 - model.inlier_proba_)
 
     return fit
