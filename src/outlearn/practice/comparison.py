@@ -1,8 +1,8 @@
 """Our classifiers beside the plain ones, by cross-validation on the labels that are there.
 
-The labels of the held-out examples are contaminated as well: garbage costs every method half of its share. Examples
-that the diagnosis keeps are, on average, nearly clean; the accuracy on them ranks methods without that floor, though
-it flatters those that agree with the diagnosis. Both are given.
+The labels of the held-out examples are contaminated as well: garbage costs every method half of its share.
+Examples that the diagnosis keeps are nearly clean; the accuracy on them ranks methods without that floor,
+though it flatters those that agree with the diagnosis. Both are given.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["Compared", "compare", "recommended_classifier"]
 class Compared:
     """Cross-validated accuracy of one classifier.
 
-    ``accuracy`` is on all held-out labels, ``accuracy_kept`` on those of examples that the diagnosis keeps (nan if
-    it keeps none); ``error`` is a standard error of the former.
+    ``accuracy`` is on all held-out labels, ``accuracy_kept`` on those of examples that the diagnosis keeps
+    (nan if it keeps none); ``error`` is a standard error of the former.
     """
 
     name: str

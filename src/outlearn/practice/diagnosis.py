@@ -329,6 +329,11 @@ def _warnings(folded: Folded, effective: EffectiveEnsemble, goodness: Goodness) 
             f"costs {100 * (1 - math.sqrt(folded.whitening_cost)):.0f} % of the cosine; it is in the "
             f"predictions"
         )
+    if folded.structure == "tied" and effective.alpha < 15.0:
+        notes.append(
+            "a full covariance was estimated from fewer than 15 examples per feature: shares of garbage and "
+            "signal strength are biased by it, their intervals too narrow"
+        )
     up = float((folded.signs > 0).mean())
     if min(up, 1.0 - up) < 0.2:
         notes.append(

@@ -111,7 +111,8 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
     """Turn the posterior of the folded data into the parameters of an ensemble with 90 % intervals."""
     rows, found = folded.rows, folded.posterior
     p, n = rows.shape
-    gamma = n * found.center_variance / found.noise_variance
+    # distances in a covariance that was estimated from these very data are too long by 1/(1 - N/P)
+    gamma = folded.whitening_cost * n * found.center_variance / found.noise_variance
     evidence = _null_energy(rows) - found.energy
     covariance = _curvature(rows, found)
     angles = _angle(found.contamination), _angle(found.label_noise)

@@ -27,7 +27,9 @@ STRUCTURES = ("auto", "spherical", "diag", "tied")
 
 _LEAST = 4  # examples of a class below which nothing can be said
 _TIED_FEATURES = 1000  # a full covariance of more features is not attempted
+_ENOUGH = 2.0  # examples per feature from which a full covariance is not shrunk
 _FOLDS = 4
+_TIED_ROUNDS = 5
 _ROUNDS = 3  # of whitening by residuals and inferring again
 _CLEARLY = 2.0  # standard errors by which a richer covariance must predict better
 _WORTH = 3.0  # nats of evidence that wrong labels need to become part of the model
@@ -302,9 +304,10 @@ def _whiten_by_feature(X: Any, signs: Array, center: Array, scale: Array) -> tup
             u = posterior.posterior @ posterior.values
             second = posterior.posterior @ posterior.values**2
             m, shift = posterior.center, center * scale
-            square = rows.X.multiply(rows.X).sum(axis=0) - 2 * shift * rows.X.sum(axis=0) + p * shift**2
+            columns = np.asarray(rows.X.sum(axis=0)).ravel()
+            square = p * _column_square(rows.X) - 2 * shift * columns + p * shift**2
             cross = rows.weighted_sums(u[:, None])[0]
-            variance = (np.asarray(square).ravel() - 2 * cross * m + second.sum() * m**2) / p
+            variance = (square - 2 * cross * m + second.sum() * m**2) / p
         else:
             R, extra = _residual_moments(rows, posterior)
             variance = (np.einsum("ij,ij->j", R, R) + extra * posterior.center**2) / p
@@ -321,28 +324,35 @@ def _whiten_by_feature(X: Any, signs: Array, center: Array, scale: Array) -> tup
 def _whiten_fully(
     X: Array, signs: Array, center: Array, scale: Array
 ) -> tuple[Rows, AmpResult, float, float]:
-    """Whiten by the full covariance of the residuals, shrunk to the sphere; its estimation has a price."""
+    """Whiten by the full covariance of the residuals; its estimation has a price.
+
+    The covariance within labels is that of the noise and, with garbage, p0 p1 cc^T = (p0/p1) hh^T, h being Hebb's
+    mean. Iterations that begin with all of it end at "no garbage and little signal", which a covariance fitted to
+    the same data makes likely; they begin with that part taken off for p0 = 1/2, and find less garbage or more.
+    """
     p, n = X.shape
     Z = _scaled(X, scale) - center * scale
-    up = signs > 0
-    R = np.where(up[:, None], Z - Z[up].mean(axis=0), Z - Z[~up].mean(axis=0))
-    scatter = R.T @ R
-    for _ in range(_ROUNDS):
-        covariance, share = _shrunk(scatter, p)
+    mean = signs @ Z / p
+    R = Z - signs[:, None] * mean
+    covariance, _ = _shrunk(R.T @ R, p)
+    length = float(mean @ linalg.solve(covariance, mean, assume_a="pos"))
+    covariance -= min(1.0, 0.9 / max(length, 1e-300)) * np.outer(mean, mean)
+    for _ in range(_TIED_ROUNDS):
         root = linalg.cholesky(covariance, lower=True)
         whitened = linalg.solve_triangular(root, Z.T, lower=True).T
         rows = _rows(np.ascontiguousarray(whitened), signs, np.zeros(n))
         posterior = pass_messages(rows)
+        variance = float(np.mean(np.diag(covariance) * posterior.noise_variance / scale**2))
         R, extra = _residual_moments(rows, posterior)
         inner = R.T @ R + extra * np.outer(posterior.center, posterior.center)
-        scatter = root @ inner @ root.T
-    variance = float(np.mean(np.diag(covariance) * posterior.noise_variance / scale**2))
-    return rows, posterior, variance, max(1.0 - (1.0 - share) * n / p, 0.05)
+        covariance, _ = _shrunk(root @ inner @ root.T, p)
+    return rows, posterior, variance, max(1.0 - n / p, 0.05)
 
 
 def _shrunk(scatter: Array, count: int) -> tuple[Array, float]:
     n = len(scatter)
-    share = oracle_shrinkage(scatter, float(count), n)
+    # Shrinking hides directions of little noise, which tell most: only where too few examples leave no choice.
+    share = oracle_shrinkage(scatter, float(count), n) if count < _ENOUGH * n else 0.0
     covariance = scatter / count
     target = np.trace(covariance) / n
     return (1.0 - share) * covariance + (share + 1e-9) * target * np.eye(n), share
