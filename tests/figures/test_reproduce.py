@@ -92,13 +92,16 @@ def test_page_says_what_is_missing(tmp_path) -> None:
         write_page(tmp_path, tmp_path / "page.md")
 
 
-def test_branches_meet_where_energies_are_equal() -> None:
+@pytest.mark.parametrize("n", [40, 240])
+def test_branches_meet_where_energies_are_equal(n) -> None:
     e = Ensemble(0.0, 10.0)
-    lines = branch_lines(THEORY["soft"], e, 20.0, over="eta", between=(3.0, 5.0), n=40)
+    lines = branch_lines(THEORY["soft"], e, 20.0, over="eta", between=(3.0, 5.0), n=n)
     (jump,) = theory.transitions(THEORY["soft"], e, 20.0, over="eta", between=(3.0, 5.0))
     equilibrium = sorted((line for line in lines if line.kind == "equilibrium"), key=lambda line: line.x[0])
     assert equilibrium[0].x[-1] == pytest.approx(jump.value, abs=1e-9)
     assert equilibrium[-1].x[0] == pytest.approx(jump.value, abs=1e-9)
+    assert equilibrium[0].x[0] == 3.0
+    assert equilibrium[-1].x[-1] == 5.0
     unstable = [line for line in lines if line.kind == "unstable"]
     assert min(line.x.min() for line in unstable) == pytest.approx(jump.lower_spinodal, abs=1e-6)
     assert max(line.x.max() for line in unstable) == pytest.approx(jump.upper_spinodal, abs=1e-6)

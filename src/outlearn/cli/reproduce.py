@@ -28,14 +28,15 @@ def reproduce(
     ] = False,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for pictures and tables; keeps the runs too.")
-    ] = Path("reproduction"),
+    ] = Path("out/reproduction"),
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", help="Processes; every core when left out.", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all runs.", min=0)] = 0,
-    page: Annotated[Path, typer.Option(help="Where FIGURE page writes the page (Markdown).")] = Path(
-        "reproduction.md"
-    ),
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Where FIGURE page writes the page; reproduction.md in --out when left out."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Rebuild the figures of the paper, and ours, with theory and runs.
@@ -47,7 +48,7 @@ def reproduce(
     Examples:
       outlearn reproduce all --quick
       outlearn reproduce 4 --out figures
-      outlearn reproduce page --out figures --page docs/reproduction.md
+      outlearn reproduce page --page docs/reproduction.md
     """
     from outlearn.exceptions import DataError, ParameterError
     from outlearn.figures.plate import Setting
@@ -57,7 +58,7 @@ def reproduce(
     unknown = next((name for name in wanted if name not in ("all", *PLATES)), None)
     if unknown is not None:
         raise ParameterError("figure", unknown, f"all, page, {', '.join(PLATES)}")
-    if "page" in figure:
+    if page is not None:
         check_writable(page)
         if page.suffix.lower() != ".md":
             raise DataError(f"{page}: the ending must be .md")
@@ -91,7 +92,14 @@ def reproduce(
     if "page" in figure:
         from outlearn.figures.page import write_page
 
-        rows.append({"name": "page", "title": "", "files": [str(write_page(out, page))], "findings": []})
+        rows.append(
+            {
+                "name": "page",
+                "title": "",
+                "files": [str(write_page(out, page or out / "reproduction.md"))],
+                "findings": [],
+            }
+        )
     if as_json:
         print_json(rows)
         return

@@ -80,29 +80,32 @@ def branch_lines(
         float(to_axis(over, np.array(t.value)))
         for t in theory.transitions(learner, ensemble, alpha, over=over, between=between)  # type: ignore[arg-type]
     ]
+    edges = np.array([low, *sorted(switches), high])
     out = []
     for mine in found:
-        t, R, Q, energy = _dense(system, base, over, mine, n, switches)
+        t, R, Q = _dense(system, base, over, mine, n, edges)
         if len(t) < 2:
             continue
         x = from_axis(over, t)
-        kind = np.full(len(t) - 1, "metastable", dtype=object)
-        if mine.sign < 0:
-            kind[:] = "unstable"
-        else:
-            middle, value = 0.5 * (t[1:] + t[:-1]), 0.5 * (energy[1:] + energy[:-1])
-            rivals = [
-                np.where((middle >= o.t[0]) & (middle <= o.t[-1]), np.interp(middle, o.t, o.energy), np.inf)
-                for o in found
-                if o is not mine and o.sign >= 0
-            ]
-            best = np.min(rivals, axis=0) if rivals else np.full(len(middle), np.inf)
-            kind[value <= best] = "equilibrium"
-        cuts = np.flatnonzero(kind[1:] != kind[:-1]) + 1
-        for a, b in zip([0, *cuts], [*cuts, len(kind)], strict=True):
-            part = slice(a, b + 1)
-            out.append(BranchLine(kind=str(kind[a]), x=x[part], R=R[part], Q=Q[part]))
+        for a, b in itertools.pairwise(edges):
+            inside = np.flatnonzero((t >= a) & (t <= b))
+            if len(inside) < 2:
+                continue
+            part = slice(inside[0], inside[-1] + 1)
+            kind = _kind(mine, found, 0.5 * float(t[part][0] + t[part][-1]))
+            if out and out[-1].kind == kind and out[-1].x[-1] == x[part][0]:
+                last = out.pop()
+                part = slice(inside[0] - len(last.x) + 1, inside[-1] + 1)
+            out.append(BranchLine(kind=kind, x=x[part], R=R[part], Q=Q[part]))
     return out
+
+
+def _kind(mine: Stretch, everything: Iterable[Stretch], t: float) -> str:
+    """What this stretch is at t, which is far from where energies are equal."""
+    if mine.sign < 0:
+        return "unstable"
+    energy = {id(s): float(np.interp(t, s.t, s.energy)) for s in everything if s.sign >= 0 and s.covers(t)}
+    return "equilibrium" if energy[id(mine)] == min(energy.values()) else "metastable"
 
 
 def path_lines(path: theory.Path) -> list[BranchLine]:
@@ -127,25 +130,29 @@ def path_lines(path: theory.Path) -> list[BranchLine]:
 
 
 def _dense(
-    system: Any, base: Points, over: str, s: Stretch, n: int, switches: list[float]
-) -> tuple[Array, Array, Array, Array]:
+    system: Any, base: Points, over: str, s: Stretch, n: int, edges: Array
+) -> tuple[Array, Array, Array]:
     """The stretch on a finer mesh that is denser towards its ends, each point solved again."""
+    low, high = max(float(s.t[0]), edges[0]), min(float(s.t[-1]), edges[-1])
+    if low >= high:
+        return np.empty(0), np.empty(0), np.empty(0)
+    own = (s.t >= low) & (s.t <= high)
     if s.explicit is not None:
-        t = np.union1d(s.t, [x for x in switches if s.covers(x)])
-        R = np.zeros(len(t))
-        return t, R, R, np.interp(t, s.t, s.energy)
-    ends = 0.5 * (s.t[0] + s.t[-1]) - 0.5 * (s.t[-1] - s.t[0]) * np.cos(np.linspace(0.0, math.pi, n))
-    t = np.union1d(ends[1:-1], [x for x in switches if s.t[0] < x < s.t[-1]])
+        t = np.union1d(s.t[own], edges[(edges >= low) & (edges <= high)])
+        return t, np.zeros(len(t)), np.zeros(len(t))
+    mesh = 0.5 * (low + high) - 0.5 * (high - low) * np.cos(np.linspace(0.0, math.pi, n))
+    # at its own ends (folds) the stretch is solved already, and Newton would not be
+    ends = [x for x in (low, high) if x not in s.t]
+    t = np.union1d(mesh[1:-1], [*edges[(edges > low) & (edges < high)], *ends])
     guess = np.array([s.guess(float(x)) for x in t])
     at = base.take(np.zeros(len(t), dtype=np.int64)).shifted(over, from_axis(over, t))
     v, residual, _ = polish(system, at, guess, np.arange(len(t)))
     good = (residual < 1e-9) & (np.abs(v - guess).max(axis=1) < 0.5)
-    t, v = np.concatenate([s.t, t[good]]), np.concatenate([s.v, v[good]])
-    order = np.argsort(t, kind="stable")
-    t, v = t[order], v[order]
+    t, v = np.concatenate([s.t[own], t[good]]), np.concatenate([s.v[own], v[good]])
+    t, order = np.unique(t, return_index=True)
     at = base.take(np.zeros(len(t), dtype=np.int64)).shifted(over, from_axis(over, t))
-    values = system.order_parameters(at, v)
-    return t, values["R"], values["Q"], system.free_energy(at, v)
+    values = system.order_parameters(at, v[order])
+    return t, values["R"], values["Q"]
 
 
 def draw_branches(

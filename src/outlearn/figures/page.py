@@ -22,8 +22,8 @@ Figure by figure and claim by claim: what the paper shows, what the exact theory
 Theory and algorithms share no code, only the model. This page is written by
 
 ```bash
-outlearn reproduce all --out reproduction
-outlearn reproduce page --out reproduction --page docs/reproduction.md
+outlearn reproduce all
+outlearn reproduce page --page docs/reproduction.md
 ```
 
 In every figure: solid, exact theory on the equilibrium; dashed, metastable and dotted, unstable branches;
