@@ -58,6 +58,8 @@ def plan(
 
     if output is not None:
         check_writable(output)
+    if not 0.0 < target_error < 0.5:  # before minutes are spent on data
+        raise ParameterError("target_error", target_error, "a number in (0, 1/2)")
     rows = None
     if data is not None:
         if label is None:

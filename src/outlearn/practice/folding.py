@@ -326,9 +326,10 @@ def _whiten_fully(
 ) -> tuple[Rows, AmpResult, float, float]:
     """Whiten by the full covariance of the residuals; its estimation has a price.
 
-    The covariance within labels is that of the noise and, with garbage, p0 p1 cc^T = (p0/p1) hh^T, h being Hebb's
-    mean. Iterations that begin with all of it end at "no garbage and little signal", which a covariance fitted to
-    the same data makes likely; they begin with that part taken off for p0 = 1/2, and find less garbage or more.
+    The covariance within labels is that of the noise and, with garbage, p0 p1 cc^T = (p0/p1) hh^T, h being
+    Hebb's mean. Iterations that begin with all of it end at "no garbage and little signal", which a covariance
+    fitted to the same data makes likely; they begin with that part taken off for p0 = 1/2, and find less garbage
+    or more.
     """
     p, n = X.shape
     Z = _scaled(X, scale) - center * scale
@@ -351,7 +352,7 @@ def _whiten_fully(
 
 def _shrunk(scatter: Array, count: int) -> tuple[Array, float]:
     n = len(scatter)
-    # Shrinking hides directions of little noise, which tell most: only where too few examples leave no choice.
+    # Shrinking hides directions of little noise, which tell most: only where few examples leave no choice.
     share = oracle_shrinkage(scatter, float(count), n) if count < _ENOUGH * n else 0.0
     covariance = scatter / count
     target = np.trace(covariance) / n

@@ -123,7 +123,8 @@ def assess(folded: Folded, rng: np.random.Generator | int | None = 0) -> Goodnes
         distance, p_value, expected, seen = 0.0, 1.0, np.zeros(0), np.zeros(0)
     residuals, chosen = _residuals(folded, rng)
     kurtosis, spread = _tails(residuals, n)
-    correlation, correlation_p = _correlations(residuals, folded.structure)
+    unit = found.center / length if length > 0.0 else np.zeros(n)
+    correlation, correlation_p = _correlations(residuals, unit, folded.structure)
     garbage = _garbage_spread(residuals, found.inlier_proba[chosen])
     complaints = _complaints(distance, p_value, kurtosis, spread, correlation, correlation_p, garbage)
     # small departures of several kinds, or one that is large, make the numbers worthless
@@ -223,18 +224,20 @@ def _tails(R: Array, n: int) -> tuple[float, float]:
     return kurtosis, float(scaled.var() / (2.0 * degrees))
 
 
-def _correlations(R: Array, structure: str) -> tuple[float, float]:
+def _correlations(R: Array, unit: Array, structure: str) -> tuple[float, float]:
     """Root mean square correlation beyond chance, and the chance of one as large without any."""
     if structure == "tied" or R.shape[1] < 3:  # whitened by these very data: nothing could be left
         return 0.0, 1.0
-    R = R[:, :: max(1, R.shape[1] // _MOST_COLUMNS)]
+    step = max(1, R.shape[1] // _MOST_COLUMNS)
+    R, unit = R[:, ::step], unit[::step]
     p, n = R.shape
     columns = R - R.mean(axis=0)
     columns /= np.sqrt(np.maximum((columns**2).mean(axis=0), 1e-300))
-    C = columns.T @ columns / p
+    # the projection off the centre correlates white noise by itself: take that off
+    left = np.sqrt(np.maximum(1.0 - unit**2, 1e-12))
+    C = columns.T @ columns / p + np.outer(unit / left, unit / left)
     pairs = 0.5 * n * (n - 1)
     total = 0.5 * (float((C**2).sum()) - float((np.diag(C) ** 2).sum()))
-    # off the centre, pairs of features are anticorrelated by 1/n on average: a second-order effect
     expected, sd = pairs / p, math.sqrt(n * (n - 1.0)) / p
     z = (total - expected) / sd
     return math.sqrt(max(total - expected - 2.0 * sd, 0.0) / pairs), float(stats.norm.sf(z))
