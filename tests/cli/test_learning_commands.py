@@ -38,7 +38,7 @@ def folder(data, tmp_path_factory):
     return path
 
 
-CHEAP = ["--covariance", "spherical", "--label-noise", "0"]
+CHEAP = ["--learner", "soft", "--covariance", "spherical", "--label-noise", "0"]
 
 
 def run(capsys, *arguments, code=0):
@@ -161,6 +161,10 @@ def test_inspect_fits_when_it_is_given_no_model(folder, capsys):
         (["fit", "train.csv", "-l", "y", "-o", "m", "--contamination", "2"], "contamination"),
         (["fit", "train.csv", "-l", "y", "-o", "m", "--contamination", "half"], "a number, or auto"),
         (["fit", "train.csv", "-l", "y", "-o", "m", "--covariance", "cubic"], "covariance"),
+        (
+            ["fit", "train.csv", "-l", "y", "-o", "m", "--learner", "hebb", "--contamination", "0"],
+            "hebb does not",
+        ),
         (["predict", "train.csv", "-m", "nowhere"], "nowhere"),
         (["predict", "train.csv", "-m", "cut"], "cut"),
         (["predict", "train.csv", "-m", "train.csv"], "train.csv"),

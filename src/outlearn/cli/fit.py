@@ -20,6 +20,7 @@ from outlearn.cli.options import (
     number_or_auto,
 )
 from outlearn.cli.output import check_writable, print_json, print_table, say
+from outlearn.exceptions import ParameterError
 
 __all__ = ["fit", "learn", "summary"]
 
@@ -80,6 +81,9 @@ def learn(
         "random_state": seed,
     }
     known = inspect.signature(kind).parameters
+    for name, value in options.items():
+        if name not in known and value != "auto":
+            raise ParameterError(name, value, f"{learner} does not take it")
     model: Any = kind(**{name: value for name, value in options.items() if name in known})
     return model.fit(table.X, table.y)
 
