@@ -327,9 +327,9 @@ def _whiten_fully(
     """Whiten by the full covariance of the residuals; its estimation has a price.
 
     The covariance within labels is that of the noise and, with garbage, p0 p1 cc^T = (p0/p1) hh^T, h being
-    Hebb's mean. Iterations that begin with all of it end at "no garbage and little signal", which a covariance
-    fitted to the same data makes likely; they begin with that part taken off for p0 = 1/2, and find less garbage
-    or more.
+    Hebb's mean. Iterations that begin with all of it end at "no garbage and little signal", which a
+    covariance fitted to the same data makes likely; they begin with that part taken off for p0 = 1/2, and
+    find less garbage or more.
     """
     p, n = X.shape
     Z = _scaled(X, scale) - center * scale

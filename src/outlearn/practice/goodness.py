@@ -49,7 +49,8 @@ class Goodness:
         Root mean square correlation between features beyond chance.
     correlation_p_value : float
     garbage_spread : float
-        Variance of the garbage over that of the informative examples (1 in the model).
+        Variance of the garbage over that of the informative examples (1 in the model; 1 also where the
+        difference is within chance).
     complaints : tuple of str
         What does not fit, in words; empty if all is well.
     trust : str
@@ -122,8 +123,8 @@ def assess(folded: Folded, rng: np.random.Generator | int | None = 0) -> Goodnes
     else:
         distance, p_value, expected, seen = 0.0, 1.0, np.zeros(0), np.zeros(0)
     residuals, chosen = _residuals(folded, rng)
-    kurtosis, spread = _tails(residuals, n)
-    unit = found.center / length if length > 0.0 else np.zeros(n)
+    unit = found.center / length if length > 0.0 and n > 1 else np.zeros(n)
+    kurtosis, spread = _tails(residuals, unit)
     correlation, correlation_p = _correlations(residuals, unit, folded.structure)
     garbage = _garbage_spread(residuals, found.inlier_proba[chosen])
     complaints = _complaints(distance, p_value, kurtosis, spread, correlation, correlation_p, garbage)
@@ -215,13 +216,15 @@ def _residuals(folded: Folded, rng: np.random.Generator) -> tuple[Array, NDArray
     return R, chosen
 
 
-def _tails(R: Array, n: int) -> tuple[float, float]:
+def _tails(R: Array, unit: Array) -> tuple[float, float]:
     columns = R - R.mean(axis=0)
     square = np.maximum((columns**2).mean(axis=0), 1e-300)
     kurtosis = float(np.mean((columns**4).mean(axis=0) / square**2)) - 3.0
     scaled = (columns**2 / square).sum(axis=1)
-    degrees = max(n - 1, 1)
-    return kurtosis, float(scaled.var() / (2.0 * degrees))
+    # white noise off the centre: its standardised coordinates are correlated by -w_i w_j
+    w = unit**2 / np.maximum(1.0 - unit**2, 1e-12)
+    expected = 2.0 * (unit.size + float(w.sum()) ** 2 - float(w @ w))
+    return kurtosis, float(scaled.var() / expected)
 
 
 def _correlations(R: Array, unit: Array, structure: str) -> tuple[float, float]:
@@ -248,7 +251,9 @@ def _garbage_spread(R: Array, inlier: Array) -> float:
     inside, outside = inlier.sum(), (1.0 - inlier).sum()
     if min(inside, outside) < 10.0:
         return 1.0
-    return float(((1.0 - inlier) @ square / outside) / max(inlier @ square / inside, 1e-300))
+    ratio = float(((1.0 - inlier) @ square / outside) / max(inlier @ square / inside, 1e-300))
+    chance = math.sqrt(2.0 / R.shape[1] * (1.0 / inside + 1.0 / outside))
+    return ratio if abs(math.log(ratio)) > 3.0 * chance else 1.0
 
 
 def _complaints(
