@@ -29,6 +29,7 @@ _NAMES = {
     "Dataset": "model",
     "Ensemble": "model",
     "sample": "model",
+    "AutoSelectionClassifier": "estimators",
     "BayesSelectionClassifier": "estimators",
     "Diagnosis": "practice",
     "HardSelectionClassifier": "estimators",
