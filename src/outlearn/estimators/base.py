@@ -54,6 +54,7 @@ __all__ = ["Finished", "SelectionClassifier"]
 Array = NDArray[np.float64]
 
 _GARBAGE = ("auto", "shared", "learned")
+_WIDE = 0.25  # features per example above which the outliers' own middle would be mostly noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -343,13 +344,16 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         structures = STRUCTURES if self.covariance == "auto" else (self.covariance,)
         if self.covariance == "auto" and (sparse.issparse(X) or min(X.shape) > 600):
             structures = ("spherical", "diag")
+        garbage = p.get("garbage_covariance", "shared")
+        if garbage == "auto" and X.shape[1] > _WIDE * X.shape[0]:
+            garbage = "shared"
         return candidates_for(
             structures,
             contamination=_given(p.get("contamination", 0.0)),
             label_noise=_given(p.get("label_noise", 0.0)),
             noise_variance=_given(p["noise_variance"]),
             center_variance=_given(p["center_variance"]),
-            garbage=p.get("garbage_covariance", "shared"),
+            garbage=garbage,
         )
 
     # -- streams -------------------------------------------------------------------------------------

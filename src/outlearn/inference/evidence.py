@@ -25,6 +25,7 @@ from outlearn.inference.mixture import (
     fit_mixture,
     mixture_at,
 )
+from outlearn.inference.outliers import believing, messages_of, start_from
 from outlearn.inference.posterior import FittedMixture
 from outlearn.inference.results import FitStatus
 
@@ -128,7 +129,11 @@ def climb_all(
     """
     learned = (beliefs.contamination is None) != (beliefs.label_noise is None)
     if learned and vouches_for_itself(data):
-        return _profiles(data, beliefs, starts, max_iter=max_iter, tol=tol, hard=hard, grid=grid)
+        found = messages_of(data, beliefs)
+        if found is None:
+            return _profiles(data, beliefs, starts, max_iter=max_iter, tol=tol, hard=hard, grid=grid)
+        beliefs = believing(beliefs, found)
+        starts = [("messages", start_from(data, beliefs, found)), *starts]
     fits = [
         fit_mixture(data, beliefs, start, max_iter=max_iter, tol=tol, hard=hard, name=name)
         for name, start in starts

@@ -178,6 +178,7 @@ class MixtureData:
             raise DataError("covariance 'tied' needs dense data, X is sparse")
         if not dense and p * n <= _SMALL:
             X, dense = X.toarray(), True
+        self.X = X
         rotate = like is None and p < n
         if structure == "tied" or (structure == "spherical" and dense and rotate and 2 * p < n):
             Z = np.asarray(X, dtype=np.float64) - self.origin
@@ -211,6 +212,15 @@ class MixtureData:
         """Centres that take every label at its word: the contrasts of the class means (K-1, n)."""
         self.label_sums = self.rows.weighted_sums(self.label_weights)
         return contrast_centers(self.label_sums, self.label_weights.sum(axis=0))
+
+    def working(self, vectors: Array) -> Array:
+        """Differences in the units of the data, in working coordinates."""
+        scaled = vectors / self.scale
+        return scaled if self.basis is None else scaled @ self.basis.T
+
+    def original_center(self, point: Array) -> Array:
+        """Return a point of the working coordinates in the units of the data."""
+        return self.origin + self.scale * (point if self.basis is None else point @ self.basis)
 
     def held_out(self, weights: Array) -> MixtureData:
         """Return the same examples in the same coordinates under other weights."""
