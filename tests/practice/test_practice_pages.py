@@ -19,7 +19,7 @@ def test_the_code_runs(page, capsys):
     printed = capsys.readouterr().out
     expected = {
         "diagnose": "80 % of the examples are garbage",
-        "plan": "The Bayes learner needs 2389 examples",
+        "plan": "The Bayes learner needs 239",
         "report": "<!doctype html>",
     }
     assert expected[page] in printed
