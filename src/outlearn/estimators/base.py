@@ -46,7 +46,7 @@ from outlearn.inference.mixture import (
     mixture_at,
     simplex,
 )
-from outlearn.inference.posterior import FittedMixture
+from outlearn.inference.posterior import FittedMixture, project
 from outlearn.inference.results import FitStatus
 
 __all__ = ["Finished", "SelectionClassifier"]
@@ -464,7 +464,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Log odds of the second class (two classes), or log probability of every class, if informative."""
         X = self._input(X)
-        scores = np.asarray(X @ self.coef_.T + self.intercept_, dtype=np.float64)
+        scores = project(X, self.coef_) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:

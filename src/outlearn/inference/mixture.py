@@ -143,6 +143,15 @@ class Mixture:
         return 0.5 * (self.covariance.square_distances(Z, norms) - own)
 
 
+def weighted_sum(X: Any, weights: Array) -> Array:
+    """Sum of rows in double precision, without a wide copy of single-precision data."""
+    if sparse.issparse(X) or X.dtype == np.float64:
+        return np.asarray(weights @ X, dtype=np.float64).ravel()
+    step = max(1, _SMALL // X.shape[1])
+    parts = [weights[k : k + step] @ X[k : k + step] for k in range(0, len(X), step)]
+    return np.asarray(np.sum(parts, axis=0))
+
+
 class MixtureData:
     """Labelled examples in the working coordinates of one covariance structure, with fixed weights.
 
@@ -170,7 +179,7 @@ class MixtureData:
         self.weights = np.ones(p) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         total = self.weights.sum()
         known = like is not None and like.origin is not None
-        self.origin = like.origin if known else np.asarray(self.weights @ X, dtype=np.float64).ravel() / total
+        self.origin = like.origin if known else weighted_sum(X, self.weights) / total
         self.scale = np.ones(n)
         self.basis: Array | None = None
         dense = not sparse.issparse(X)

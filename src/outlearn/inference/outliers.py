@@ -2,9 +2,9 @@
 
 Where the number of features is not small against that of examples, EM's own estimate of the contamination is
 biased: an accepted example pulls the centre towards itself. Message passing takes the pull of every example
-out, and neither its posterior mean nor the fraction of largest Bethe evidence has that bias. Where no fraction
-stands out, half is assumed, which costs little against Hebb's rule whatever the truth, while a fraction fitted
-to chance costs much.
+out, and neither its posterior mean nor the fraction of largest Bethe evidence has that bias. Where no
+fraction stands out, half is assumed: that costs little against Hebb's rule whatever the truth, while a
+fraction fitted to chance costs much.
 """
 
 from __future__ import annotations

@@ -13,10 +13,18 @@ from scipy import sparse
 from outlearn.inference.covariance import Covariance
 from outlearn.inference.mixture import Mixture, MixtureData
 
-__all__ = ["FittedMixture"]
+__all__ = ["FittedMixture", "project"]
 
 Array = NDArray[np.float64]
 _BLOCK_CELLS = 1 << 18
+
+
+def project(X: Any, D: Array) -> Array:
+    """X·D for every row of D, in double precision, without a wide copy of single-precision data."""
+    if sparse.issparse(X) or X.dtype == np.float64:
+        return np.asarray(X @ D.T, dtype=np.float64)
+    step = max(1, _BLOCK_CELLS // X.shape[1])
+    return np.concatenate([X[k : k + step] @ D.T for k in range(0, len(X), step)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +91,7 @@ class FittedMixture:
     def log_densities(self, X: Any) -> Array:
         """(P, K+1): ln p(x | state) up to a term that all states of an example share."""
         D, b = self.directions()
-        H = np.asarray(X @ D.T, dtype=np.float64) + b
+        H = project(X, D) + b
         if not self.mixture.shared:
             for rows, Z, rest in self._blocks(X):
                 own = _square_distances(self.mixture.garbage_covariance, Z, rest)
