@@ -18,6 +18,7 @@ def test_sets_are_maximal_and_within_the_rate():
     assert np.mean(1 - p[kept]) == pytest.approx(v.expected_false_keep)
     assert v.expected_false_keep <= 0.1
     assert v.expected_false_discard <= 0.1
+    assert p[kept].min() > 0.5 > p[dropped].max()
     next_best = np.sort(p[~kept])[-1]
     assert (np.sum(1 - p[kept]) + 1 - next_best) / (kept.sum() + 1) > 0.1
     assert p[kept].min() > p[~kept].max()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from outlearn.figures.style import COLORS, RC
 from outlearn.theory import SoftSelection, phase_diagram
@@ -102,6 +102,7 @@ def draw_curves(plan: Plan) -> Figure:
         axes.set_yscale("log")
         lowest = min(0.5 * plan.target_error, 0.7 * (plan.error_now or 0.5))
         axes.set_ylim(max(lowest, 0.7 * plan.floor, 1e-5), 0.6)
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g} %"))
         axes.set(xlabel="examples", ylabel=f"{plan.kind} error (clean examples)")
         axes.legend(ncols=2)

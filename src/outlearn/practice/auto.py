@@ -20,8 +20,8 @@ __all__ = ["AutoSelectionClassifier"]
 class AutoSelectionClassifier(ClassifierMixin, BaseEstimator):
     """Diagnose, then learn: soft selection where it is as good as the bound, the Bayes learner elsewhere.
 
-    Soft and hard selection look for a mode of the posterior and lose it at a transition; near it and beyond it
-    the posterior mean is used, which has none or a later one. With more than two classes, or too few
+    Soft and hard selection look for a mode of the posterior and lose it at a transition; near it and beyond
+    it the posterior mean is used, which has none or a later one. With more than two classes, or too few
     examples for a diagnosis, the Bayes learner is used at once.
 
     Parameters

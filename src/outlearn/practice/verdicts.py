@@ -3,7 +3,7 @@
 The probabilities come from message passing, whose field on an example leaves the example itself out: with
 fewer examples than features an example would otherwise vouch for itself. Their mean over any set of examples
 is the expected share of errors in it (Bayesian false-discovery rate): a set grows, from the surest example
-on, as long as that mean stays below the nominal rate.
+on, as long as that mean stays below the nominal rate and the verdict is more likely right than wrong.
 """
 
 from __future__ import annotations
@@ -109,11 +109,12 @@ def judge(
         raise ParameterError("fdr", fdr, "a share in (0, 0.5)")
     p = np.clip(np.asarray(keep, dtype=np.float64), 0.0, 1.0)
     wrong = np.zeros(p.size) if wrong_label is None else np.asarray(wrong_label, dtype=np.float64)
-    kept, false_keep = _surest(1.0 - p, fdr)
-    dropped, false_discard = _surest(p, fdr)
-    both = kept & dropped  # only where probabilities of a half are sure enough: the likelier one wins
-    kept &= ~(both & (p < 0.5))
-    dropped &= ~(both & (p >= 0.5))
+    kept, dropped = _surest(1.0 - p, fdr), _surest(p, fdr)
+    # where nearly all is sure, the rate alone would keep examples that are more likely wrong than right
+    kept &= p >= 0.5
+    dropped &= p < 0.5
+    false_keep = float(np.mean(1.0 - p[kept])) if kept.any() else 0.0
+    false_discard = float(np.mean(p[dropped])) if dropped.any() else 0.0
     verdict = np.full(p.size, DOUBTFUL, dtype="<U8")
     verdict[kept], verdict[dropped] = KEEP, DISCARD
     return Verdicts(
@@ -128,11 +129,11 @@ def judge(
     )
 
 
-def _surest(error: Array, fdr: float) -> tuple[NDArray[np.bool_], float]:
-    """The largest set of smallest errors whose mean is at most ``fdr``, and that mean."""
+def _surest(error: Array, fdr: float) -> NDArray[np.bool_]:
+    """The largest set of smallest errors whose mean is at most ``fdr``."""
     order = np.argsort(error, kind="stable")
     mean = np.cumsum(error[order]) / np.arange(1, error.size + 1)
     n = int(np.searchsorted(mean, fdr, side="right"))
     chosen = np.zeros(error.size, dtype=bool)
     chosen[order[:n]] = True
-    return chosen, float(mean[n - 1]) if n else 0.0
+    return chosen
