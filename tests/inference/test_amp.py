@@ -260,6 +260,18 @@ def test_sphere_holds_its_radius_and_agrees_with_the_gaussian():
     np.testing.assert_allclose(slow.center, ball.center, atol=1e-6)
 
 
+def test_the_mirror_image_is_turned_upright():
+    """With flips learned, (c, V) and (-c, -V) fit alike; the answer trusts more labels than it doubts."""
+    data = draw(0.0, 60, 1200, 4)
+    settings = {"contamination": 0.5, "label_noise": 0.05, "noise_variance": 0.1, "learn": ("label_noise",)}
+    center = data.center / np.sqrt(60)
+    upright, mirrored = (amp(data.X, data.y, start=sign * center, **settings) for sign in (1.0, -1.0))
+    assert mirrored.label_noise < 0.1
+    np.testing.assert_allclose(mirrored.center, upright.center, atol=1e-4)
+    np.testing.assert_allclose(mirrored.posterior, upright.posterior, atol=0.01)
+    np.testing.assert_allclose(mirrored.cavity_fields, upright.cavity_fields, atol=1e-3)
+
+
 def test_label_symmetric_start_finds_the_direction_up_to_sign():
     rng = np.random.default_rng(0)
     n, p = 100, 1500

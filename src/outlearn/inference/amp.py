@@ -222,7 +222,7 @@ def amp(
         dropped.drop()
     best.advance(int(max_iter))
     outcomes = tuple((name, run.energy, run.status) for name, run in runs)
-    return replace(_result(best), n_reads=rows.n_reads - reads_before, starts=outcomes)
+    return replace(_upright(_result(best)), n_reads=rows.n_reads - reads_before, starts=outcomes)
 
 
 def _result(passing: Passing) -> AmpResult:
@@ -250,6 +250,19 @@ def _result(passing: Passing) -> AmpResult:
         noise_variance=model.noise,
         center_variance=model.centre.variance,
         steps=tuple(passing.steps),
+    )
+
+
+def _upright(result: AmpResult) -> AmpResult:
+    """Of a solution and its mirror image (-c, -V), which fit alike, the one that trusts most labels."""
+    if result.label_noise <= 0.5 or not np.array_equal(result.values, -result.values[::-1]):
+        return result
+    return replace(
+        result,
+        center=-result.center,
+        cavity_fields=-result.cavity_fields,
+        posterior=result.posterior[:, ::-1],
+        label_noise=1.0 - result.label_noise,
     )
 
 
