@@ -199,3 +199,26 @@ def test_folds_follow_content():
     np.testing.assert_array_equal(folds(X[order], y[order], 3), fold[order])
     np.testing.assert_array_equal(folds(np.repeat(X, 2, axis=0), np.repeat(y, 2), 3), np.repeat(fold, 2))
     assert np.bincount(fold).tolist() == [10, 10, 10]
+
+
+@pytest.mark.parametrize("structure", ["spherical", "diag", "tied"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("hard", [False, True])
+def test_compiled_pass_is_the_general_one(structure, dtype, hard, monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = (rng.random(203) < 0.3).astype(int)
+    X = (rng.standard_normal((203, 7)) + 0.8 * labels[:, None] + 3.0).astype(dtype)
+    weights = rng.integers(0, 3, 203).astype(float)
+    data = MixtureData(X, labels, 2, structure, sample_weight=weights)
+    beliefs = Beliefs(contamination=0.4)
+    mixture = fit_mixture(data, beliefs, mixture_at(data, beliefs, data.hebb), max_iter=3).mixture
+    assert data._is_plain(mixture)
+    fast = data.statistics(mixture, spread=0.3, hard=hard)
+    monkeypatch.setattr(MixtureData, "_is_plain", lambda self, mixture: False)
+    slow = data.statistics(mixture, spread=0.3, hard=hard)
+    close = {"rtol": 1e-9, "atol": 1e-9} if dtype == np.float64 else {"rtol": 1e-3, "atol": 2e-2}
+    np.testing.assert_allclose(fast.sums, slow.sums, **close)
+    np.testing.assert_allclose(fast.counts, slow.counts, **close)
+    assert fast.log_likelihood == pytest.approx(
+        slow.log_likelihood, rel=1e-9 if dtype == np.float64 else 1e-4
+    )

@@ -14,7 +14,14 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["gate", "pass_over_columns", "pass_over_csr", "pass_over_rows", "pass_with_many"]
+__all__ = [
+    "gate",
+    "pass_over_columns",
+    "pass_over_csr",
+    "pass_over_rows",
+    "pass_with_both_signs",
+    "pass_with_many",
+]
 
 _TILE_COLUMNS = 512  # columns of four directions and eight rows that fit the first-level cache
 _FAST = {"contract", "reassoc", "nsz", "arcp"}  # sums may be reordered; NaN and infinity keep their meaning
@@ -226,6 +233,38 @@ def pass_over_rows(
         loss += e
         signed += s
         _axpys(X, first, n, 0, X.shape[1], h, sums)
+    return total, loss, signed
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def pass_with_both_signs(
+    X: Any,
+    lo: Any,
+    hi: Any,
+    block: Any,
+    signs: Any,
+    counts: Any,
+    d: Any,
+    shift: Any,
+    offset: Any,
+    hard: Any,
+    out: Any,
+    sums: Any,
+) -> Any:
+    """As :func:`pass_over_rows`, with two sums: of rows folded by their signs, and of rows as they are."""
+    h = np.empty(block)
+    total, loss, signed = 0.0, 0.0, 0.0
+    for first in range(lo, hi, block):
+        n = min(block, hi - first)
+        _dots(X, first, n, 0, X.shape[1], d, h, shift)
+        t, e, s = _gate_rows(h, n, signs, counts, first, 1.0, offset, hard, out)
+        total += t
+        loss += e
+        signed += s
+        _axpys(X, first, n, 0, X.shape[1], h, sums[0])
+        for i in range(n):
+            h[i] *= signs[first + i]
+        _axpys(X, first, n, 0, X.shape[1], h, sums[1])
     return total, loss, signed
 
 

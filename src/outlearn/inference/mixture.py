@@ -211,16 +211,18 @@ class MixtureData:
         self.count = float(weights.sum())
         self.label_weights = np.zeros((len(weights), self.n_classes))
         self.label_weights[np.arange(len(weights)), self.labels] = weights
+        self.label_counts = self.label_weights.sum(axis=0)
+        self.signs = 2.0 * self.labels - 1.0  # of two classes
         self.total = self._moments(weights)
         self.variance = moment_mean(self.structure, self.total, self.n_total) / self.count
-        self.frequencies = self.label_weights.sum(axis=0) / self.count
+        self.frequencies = self.label_counts / self.count
         self.hebb = self._hebb()
         return self
 
     def _hebb(self) -> Array:
         """Centres that take every label at its word: the contrasts of the class means (K-1, n)."""
         self.label_sums = self.rows.weighted_sums(self.label_weights)
-        return contrast_centers(self.label_sums, self.label_weights.sum(axis=0))
+        return contrast_centers(self.label_sums, self.label_counts)
 
     def working(self, vectors: Array) -> Array:
         """Differences in the units of the data, in working coordinates."""
@@ -277,6 +279,8 @@ class MixtureData:
         )
 
     def _sweep(self, mixture: Mixture, spread: float, hard: bool, out: Array | None) -> Statistics:
+        if out is None and self._is_plain(mixture):
+            return self._sweep_plain(mixture, spread, hard)
         D, b = mixture.directions()
         table = mixture.log_states() + b
         table[:, :-1] -= spread
@@ -316,6 +320,45 @@ class MixtureData:
             counts=np.sum([part[1] for part in parts], axis=0),
             garbage=sum(part[2] for part in parts),
             log_likelihood=likelihood,
+        )
+
+    def _is_plain(self, mixture: Mixture) -> bool:
+        """Whether two classes of right labels and garbage around their midpoint are all there is."""
+        X = self.rows.X
+        return (
+            self.n_classes == 2
+            and mixture.shared
+            and mixture.states[1] == 0.0
+            and mixture.states[0] > 0.0
+            and mixture.states[2] > 0.0
+            and mixture.garbage_center is mixture.midpoint
+            and isinstance(X, np.ndarray)
+            and X.flags.c_contiguous
+        )
+
+    def _sweep_plain(self, mixture: Mixture, spread: float, hard: bool) -> Statistics:
+        """The same statistics by the compiled pass of the paper's algorithm (Eq. postv).
+
+        The log odds of informative against garbage are y(z - m)·S⁻¹C plus what depends on y alone.
+        """
+        D, b = mixture.directions()
+        table = mixture.log_states() + b
+        d = 0.5 * (D[1] - D[0])
+        odds = table[[0, 1], [0, 1]] - table[:, 2] - spread
+        shift, offset = 0.5 * (odds[0] - odds[1]), 0.5 * (odds[0] + odds[1])
+        sums, totals, _, gain = self.rows.select_by_label(
+            d, shift, offset, self.signs, self.weights, hard=hard
+        )
+        by_label, everything = self.label_counts, self.label_sums.sum(axis=0)
+        likelihood = gain + float(by_label @ table[:, 2]) + float(D[2] @ everything)
+        counts = np.zeros((2, 3))
+        counts[[0, 1], [0, 1]] = totals
+        counts[:, 2] = by_label - totals
+        return Statistics(
+            sums=np.vstack([sums, everything - sums.sum(axis=0)]),
+            counts=counts,
+            garbage=0,
+            log_likelihood=likelihood - 0.5 * mixture.covariance.trace_solve(self.total),
         )
 
     def log_densities(self, mixture: Mixture, leave_out: bool = False) -> Array:
@@ -824,6 +867,8 @@ def _unpack(vector: Array, like: Mixture, beliefs: Beliefs) -> Mixture:
     midpoint = take(like.midpoint.shape) * unit
     centers = take(like.centers.shape) * unit
     garbage_center = take(like.garbage_center.shape) * unit
+    if like.garbage_center is like.midpoint:
+        garbage_center = midpoint
     clouds = []
     for cloud in (like.covariance, like.garbage_covariance):
         values = take(cloud.values.shape)

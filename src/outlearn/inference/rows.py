@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from outlearn.exceptions import DataError, ParameterError
-from outlearn.inference.kernels import gate, pass_over_columns, pass_over_csr, pass_over_rows, pass_with_many
+from outlearn.inference.kernels import (
+    gate,
+    pass_over_columns,
+    pass_over_csr,
+    pass_over_rows,
+    pass_with_both_signs,
+    pass_with_many,
+)
 
 __all__ = ["Reads", "Respond", "Rows"]
 
@@ -200,6 +207,34 @@ class Rows:
         sums = self.sweep(D, respond)
         done = [parts[k] for k in sorted(parts)]
         return sums, np.sum([t for t, _ in done], axis=0), np.sum([e for _, e in done], axis=0)
+
+    def select_by_label(
+        self, d: Array, shift: float, offset: float, signs: Array, counts: Array, *, hard: bool
+    ) -> tuple[Array, Array, Array, float]:
+        """In ONE read of dense C-ordered rows: gate sign·((x - center)·d - shift) + offset, and sum by sign.
+
+        Returns (2, N) weighted sums of the rows of sign -1 and +1, (2,) their weights, (P,) the gate's weights
+        and the loss. Signs are given with the call; the rows themselves are not folded.
+        """
+        p, n = self.shape
+        if self.center is not None:
+            shift += float(d @ self.center)
+        weights = np.empty(p)
+        block = max(8, min(_MOST_ROWS, _CACHE_BYTES // (n * self.dtype.itemsize)) // 8 * 8)
+        d = np.ascontiguousarray(d)
+
+        def work(rows: slice) -> tuple[Array, Array]:
+            sums = np.zeros((2, n))
+            rest = (block, signs, counts, d, shift, offset, hard, weights, sums)
+            return sums, np.array(pass_with_both_signs(self.X, rows.start, rows.stop, *rest))
+
+        parts = self._each(self._ranges(), work)
+        both, (total, loss, signed) = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))
+        sums = 0.5 * np.stack([both[1] - both[0], both[1] + both[0]])
+        totals = 0.5 * np.array([total - signed, total + signed])
+        if self.center is not None:
+            sums -= np.outer(totals, self.center)
+        return sums, totals, weights, float(loss)
 
     def square_norms(self) -> Array:
         """Squared norm of every (centred) row; kept from the first look at the data."""
