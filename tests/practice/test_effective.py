@@ -72,6 +72,14 @@ def test_intervals_cover_at_their_level(world):
     assert all(0.82 <= share <= 0.98 for share in found.values()), found
 
 
+def test_with_one_feature_the_noise_limits_what_is_known_of_gamma():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    e = estimate_ensemble(fold(rng.standard_normal((60, 1)) + 6.0 * y[:, None], y))
+    assert 9.0 in e.gamma
+    assert np.log(e.gamma.high / e.gamma.low) > 0.5
+
+
 def test_noise_alone_is_not_a_signal():
     rng = np.random.default_rng(0)
     e = estimate_ensemble(fold(rng.standard_normal((300, 50)), rng.integers(0, 2, 300)))

@@ -119,6 +119,8 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
     contamination = _share(found.contamination, angles[0], math.sqrt(covariance[0, 0]))
     if covariance[0, 0] > _WEAK**2 or covariance[2, 2] > (4.0 * _WEAK) ** 2:
         contamination, covariance = _profile(rows, found, covariance)
+    # the curvature was taken at a given noise variance, whose own uncertainty γ = |c|²/s² shares
+    covariance[2, 2] += 2.0 / (p * n)
     sd = np.sqrt(np.diag(covariance))
     relative = _Z * math.sqrt(2.0 / (p * n))
     return EffectiveEnsemble(
