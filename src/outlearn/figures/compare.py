@@ -81,7 +81,7 @@ def branch_lines(
         for t in theory.transitions(learner, ensemble, alpha, over=over, between=between)  # type: ignore[arg-type]
     ]
     edges = np.array([low, *sorted(switches), high])
-    out = []
+    out: list[BranchLine] = []
     for mine in found:
         t, R, Q = _dense(system, base, over, mine, n, edges)
         if len(t) < 2:
@@ -248,8 +248,7 @@ def agree(pairs: Iterable[tuple[Task, TaskStats]], *, quantities: str = "R Q Phi
 
 
 def verdict(points: Iterable[Agreement]) -> list[str]:
-    """Say in words how many points agree within three standard errors, by zone, and how far off others "
-    "are."""
+    """Say how many points agree within three standard errors, by zone, and how far off others are."""
     several = list(points)
     out = []
     for zone, stable in itertools.product(("outside", "between spinodals"), (True, False)):

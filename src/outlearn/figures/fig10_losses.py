@@ -109,10 +109,9 @@ def draw(setting: Setting) -> Plate:
         name="fig10",
         title="Every peer loss on the same axes",
         caption="Direction error of regularised classifiers without intercept, beside selection and the "
-        "Bayes bound, "
-        "γ = 10. The penalty is λ|J|²/2 (scikit-learn: C = 1/(λN)); selection has no parameter to tune. "
-        "Circles: "
-        f"scikit-learn's estimators, N = {n}, {runs} runs; bars: standard deviations over runs.",
+        "Bayes bound, γ = 10. The penalty is λ|J|²/2 (scikit-learn: C = 1/(λN)); selection has no "
+        f"parameter to tune. Circles: scikit-learn's estimators, N = {n}, {runs} runs; bars: standard "
+        "deviations over runs.",
         figure=figure,
         book=book,
         table=[
@@ -127,14 +126,12 @@ def draw(setting: Setting) -> Plate:
         ],
         findings=[
             f"{good} of {len(compared)} points of scikit-learn's estimators lie within three standard "
-            f"errors of the "
-            "exact theory of their loss.",
+            "errors of the exact theory of their loss.",
             f"At α = {alpha:g} with half outliers the best of the plain losses at λ = 1 ({_NAMES[best]}) "
-            f"reaches Φ = "
-            f"{at_one[best]:.4f}, the Hebb rule {own['hebb']:.4f}, soft selection {own['soft']:.4f}.",
+            f"reaches Φ = {at_one[best]:.4f}, the Hebb rule {own['hebb']:.4f}, soft selection "
+            f"{own['soft']:.4f}.",
             "As λ grows every plain loss becomes the Hebb rule in direction, and that is where each is "
-            "best or nearly "
-            "so: it is the selection that helps, no loss of the margin does.",
+            "best or nearly so: it is the selection that helps, no loss of the margin does.",
         ],
     )
 

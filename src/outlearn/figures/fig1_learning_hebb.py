@@ -70,19 +70,17 @@ def draw(setting: Setting) -> Plate:
     return Plate(
         name="fig1",
         title="Soft selection and the Hebb rule",
-        caption=f"Δ(α) at η = 0, γ = γ̃ = 10. Lines: theory; circles: EM from random starts and the Hebb "
-        f"rule, "
-        f"N = {n}, {runs} runs; bars: standard deviations over runs.",
+        caption="Δ(α) at η = 0, γ = γ̃ = 10. Lines: theory; circles: EM from random starts and the Hebb "
+        f"rule, N = {n}, {runs} runs; bars: standard deviations over runs.",
         figure=figure,
         book=book,
         agreement=points,
         findings=[
             f"At α = 10, Δ is {at['soft']:.4f} for soft selection and {at['hebb']:.4f} for Hebb, whose "
-            f"limit is "
-            f"{limit:.4f}: as in the paper, selecting is what recovers B.",
+            f"limit is {limit:.4f}: as in the paper, selecting is what recovers B.",
             f"The printed equations have no solution below α = {x[there].min():.3g}, and differ from the "
-            f"exact "
-            f"ones by at most {np.nanmax(np.abs(gap - [s.distance for s in exact])):.3f} in Δ above it.",
+            f"exact ones by at most {np.nanmax(np.abs(gap - [s.distance for s in exact])):.3f} in Δ above "
+            "it.",
             *verdict(points),
         ],
     )

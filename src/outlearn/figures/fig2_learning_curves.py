@@ -117,9 +117,8 @@ def draw(setting: Setting) -> Plate:
         name="fig2",
         title="Learning curves of soft selection",
         caption="Φ(α) at η = 0 and 4, γ = γ̃ = 10. Solid: equilibrium; dashed: metastable; dotted: "
-        "unstable; thin: "
-        f"as printed. Circles: EM from random starts, N = {n}, {runs} runs; squares: EM from B, "
-        f"N = {hard[0].n_features}, {hard[0].runs} runs. Bars: standard deviations over runs.",
+        f"unstable; thin: as printed. Circles: EM from random starts, N = {n}, {runs} runs; squares: EM "
+        f"from B, N = {hard[0].n_features}, {hard[0].runs} runs. Bars: standard deviations over runs.",
         figure=figure,
         book=book,
         agreement=points,

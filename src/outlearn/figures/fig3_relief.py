@@ -115,18 +115,17 @@ def draw(setting: Setting) -> Plate:
         name="fig3",
         title="Order parameters of soft selection over α and η",
         caption="R and Q of the equilibrium (the solution of lowest free energy) at γ = γ̃ = 10: reliefs "
-        "above, maps "
-        "with the lines of the first-order transitions, their spinodals and the AT line below.",
+        "above, maps with the lines of the first-order transitions, their spinodals and the AT line "
+        "below.",
         figure=figure,
         book=book,
         findings=[
             f"{converged} of {diagram.status.size} points have all branches, by the signed count of "
-            f"solutions; up to "
-            f"{diagram.R.shape[2]} solutions at one point: three, as the paper says, at large α or η.",
+            f"solutions; up to {diagram.R.shape[2]} solutions at one point: three, as the paper says, at "
+            "large α or η.",
             *(
-                f"First order where the {_WORDS[name]}: from α = {rows[0, 0]:.3g}, η = {rows[0, 1]:.3f} "
-                f"to α = "
-                f"{rows[-1, 0]:.3g}, η = {rows[-1, 1]:.3f}."
+                f"First order where the {_WORDS[name]}: from α = {rows[0, 0]:.3g}, η = {rows[0, 1]:.3f} to "
+                f"α = {rows[-1, 0]:.3g}, η = {rows[-1, 1]:.3f}."
                 for name, rows in jumps.items()
             ),
         ],

@@ -120,12 +120,10 @@ def draw(setting: Setting) -> Plate:
         name="fig4",
         title="The transition of soft selection",
         caption=f"Φ (a) and R, Q (b) against η at α = {ALPHA:g}. Lines: theory; circles: EM from random "
-        f"starts, "
-        f"{main[0].runs} runs, bars are standard deviations over runs. Inset: onset of the transition "
-        f"(the distribution "
-        "of R broadens) as the fraction V̄ of informative examples against 1/N, its straight line to N = "
-        "∞, and "
-        "the exact theory (bar: between the spinodals).",
+        f"starts, {main[0].runs} runs{_counts(large)}; bars are standard deviations over runs. Inset: "
+        "onset of the transition (the distribution of R broadens) as the fraction V̄ of informative "
+        "examples against 1/N, its straight line to N = ∞, and the exact theory (bar: between the "
+        "spinodals).",
         figure=figure,
         book=book,
         agreement=points,
@@ -133,17 +131,26 @@ def draw(setting: Setting) -> Plate:
         findings=[
             f"First order at η = {first.value:.6f}, spinodals {first.lower_spinodal:.4f} and "
             f"{first.upper_spinodal:.4f}: Φ jumps from {first.below.angle:.4f} to "
-            f"{first.above.angle:.4f}, to a state "
-            f"with Q = {first.above.Q:.3f} but hardly any overlap; there replica symmetry does not hold "
-            f"(AT).",
+            f"{first.above.angle:.4f}, to a state with Q = {first.above.Q:.3f} but hardly any overlap; "
+            "there replica symmetry does not hold (AT).",
             f"A second one at η = {second.value:.4f} (spinodals {second.lower_spinodal:.4f} and "
             f"{second.upper_spinodal:.4f}) is the collapse of Q: the paper's large error bar at η = 6.8 "
-            f"lies between "
-            "its spinodals.",
+            "lies between its spinodals.",
             *(_sentence(*pair) for pair in compared.values()),
             *verdict(points),
         ],
     )
+
+
+def _counts(large: list[Task]) -> str:
+    """How many runs the largest size has, by the η up to which."""
+    last: dict[int, float] = {}
+    for task in large:
+        last[task.runs] = max(task.ensemble.eta, last.get(task.runs, -np.inf))
+    if not last:
+        return ""
+    words = ", ".join(f"{runs} up to η = {eta:g}" for runs, eta in last.items())
+    return f"; dots: N = {large[0].n_features}, runs: {words}"
 
 
 def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
@@ -196,8 +203,8 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
     )
     slow: dict[str, Any] = {"n_features": 1000, "draw": "dense", "dtype": "float32"}
     # thousands of steps a run from here on
-    hard = grid(eta=(3.4, 3.5, 3.6, 3.75), runs=10, **slow, **shared)
-    hard += grid(eta=(3.9, 4.05), runs=6, **slow, **shared)
+    hard = grid(eta=(3.4, 3.5, 3.6, 3.75), runs=24, **slow, **shared)
+    hard += grid(eta=(3.9, 4.05), runs=12, **slow, **shared)
     glassy = grid(eta=(4.5, 5.0, 7.0, 9.0), runs=3, **slow, **shared)
     onset = [t for t in (*easy, *hard) if t.ensemble.eta >= 2.0]
     return main, [*sizes, *onset], [*easy, *hard, *glassy]
@@ -223,14 +230,17 @@ def _scaling(
 
 
 def _sentence(found: FiniteSizeScaling, compared: Comparison | None) -> str:
-    sizes = ", ".join(f"{o.eta:.2f} (N = {o.n_features:.3g})" for o in found.onsets)
+    sizes = ", ".join(
+        f"{f'{o.eta:.2f}' if np.isfinite(o.eta) else 'not located'} (N = {o.n_features:.4g})"
+        for o in found.onsets
+    )
     if compared is None:
         return f"The {found.estimator} estimator does not locate the transition in these runs: {sizes}."
     return (
         f"Finite-size scaling by {found.estimator}: η = {found.eta:.3f} [{found.low:.3f}, "
-        f"{found.high:.3f}] at "
-        f"N = ∞ from {sizes}; exact theory {compared.value:.3f}, spinodals {compared.lower_spinodal:.3f} to "
-        f"{compared.upper_spinodal:.3f}: {'agrees' if compared.agrees else 'does not agree'}."
+        f"{found.high:.3f}] at N = ∞ from {sizes}; exact theory {compared.value:.3f}, spinodals "
+        f"{compared.lower_spinodal:.3f} to {compared.upper_spinodal:.3f}: "
+        f"{'agrees' if compared.agrees else 'does not agree'}."
     )
 
 

@@ -108,28 +108,24 @@ def draw(setting: Setting) -> Plate:
         name="fig6",
         title="The transition of hard selection",
         caption=f"Φ against η at α = {ALPHA:g}. Lines: theory; circles and squares: EM for hard "
-        f"selection, N = {small}, "
-        f"{runs} runs, from random starts and from B (which no learner knows); bars: standard deviations "
-        f"over runs; crosses: the runs "
-        "from random starts that found B, as the paper kept them.",
+        f"selection, N = {small}, {runs} runs, from random starts and from B (which no learner knows); "
+        "bars: standard deviations over runs; crosses: the runs from random starts that found B, as the "
+        "paper kept them.",
         figure=figure,
         book=book,
         agreement=points,
         findings=[
             f"Exact: Φ jumps at η = {first.value:.4f} (spinodals {first.lower_spinodal:.4f} and "
             f"{first.upper_spinodal:.4f}) to a state with hardly any overlap, and only at η = "
-            f"{last.value:.4f} does "
-            f"the trivial solution win. As printed there is one jump, at η = {printed[0].value:.4f}.",
+            f"{last.value:.4f} does the trivial solution win. As printed there is one jump, at η = "
+            f"{printed[0].value:.4f}.",
             f"At η = 2 the printed equations give Φ = {wrong.angle:.4f}, below the Bayes bound "
-            f"{best.angle:.4f}: no "
-            "learner can do that.",
+            f"{best.angle:.4f}: no learner can do that.",
             "The trivial solution exists from η = 0 on (printed: -2.5), so that every point beyond lies "
-            "between "
-            "spinodals. No solution of hard selection is AT-stable: its energy has many minima.",
+            "between spinodals. No other solution of hard selection is AT-stable: it has many minima.",
             (
                 f"From random starts the mean of Φ passes {_KEPT} at η = {min(lost):g}, before the "
-                f"equilibrium "
-                "changes: EM does not reach the lowest minimum, as the paper supposed."
+                "equilibrium changes: EM does not reach the lowest minimum, as the paper supposed."
                 if lost
                 else "From random starts EM finds B at every η that was run."
             ),

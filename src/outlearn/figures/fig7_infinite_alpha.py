@@ -131,24 +131,19 @@ def draw(setting: Setting) -> Plate:
         name="fig7",
         title="Hard selection at infinitely many examples",
         caption="(a) The paper's figure 7, from Eq. etacinf as printed. (b) Exact: minus the free energy "
-        "per example "
-        "of the best solution is positive at every η, so that the trivial solution (0) never wins at α = ∞. "
-        f"(c) Runs where the print says that nothing can be learnt: γ = {gamma:g}, η = {eta:g}, N = 20; "
-        f"bars: standard "
-        "deviations over runs.",
+        "per example of the best solution is positive at every η, so that the trivial solution (0) never "
+        f"wins at α = ∞. (c) Runs where the print says that nothing can be learnt: γ = {gamma:g}, η = "
+        f"{eta:g}, N = 20; bars: standard deviations over runs.",
         figure=figure,
         book=book,
         findings=[
-            f"The threshold γ = 0.278 of the paper is reproduced from the printed equation: "
-            f"{threshold:.6f}, where "
-            f"its last roots merge at η = {eta_there:.4f}.",
-            "The roots come from squaring R = p₁H₁/(Q₀ - z₀); at all of them Q₀ - z₀ < 0, so that R would be "
-            "negative. The exact equations have no critical η at α = ∞: the smallest gain for η up to 20 is "
-            + ", ".join(f"{v:.2g} (γ = {g:g})" for g, v in deepest.items())
-            + ".",
+            "The threshold γ = 0.278 of the paper is reproduced from the printed equation: "
+            f"{threshold:.6f}, where its last roots merge at η = {eta_there:.4f}.",
+            "The roots come from squaring R = p₁H₁/(Q₀ - z₀); at all of them Q₀ - z₀ < 0, so that R would "
+            "be negative. The exact equations have no critical η at α = ∞: the smallest gain for η up to "
+            "20 is " + ", ".join(f"{v:.2g} (γ = {g:g})" for g, v in deepest.items()) + ".",
             f"At γ = {gamma:g}, η = {eta:g}, α = {last.alpha:g}, N = 20: Φ = {s.Phi.mean:.4f} ± "
             f"{s.Phi.standard_error:.4f} in {s.n_runs} runs from random starts; exact theory {exact:.4f}. "
-            f"Learning "
-            "is possible where the print excludes it.",
+            "Learning is possible where the print excludes it.",
         ],
     )

@@ -20,7 +20,7 @@ _TICKS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 
 def draw(setting: Setting) -> Plate:
     """Make figure 8."""
-    alphas = np.geomspace(2.0, 200.0, setting.pick(60, 24, 3))
+    alphas = np.union1d(np.geomspace(2.0, 200.0, setting.pick(60, 24, 2)), [20.0, 100.0])
     etas = np.linspace(0.0, 6.3, setting.pick(127, 64, 8))
     rows = {
         name: transition_lines(THEORY[name], alphas, (-0.5, 14.0))["direction"] for name in ("soft", "hard")
@@ -110,21 +110,19 @@ def draw(setting: Setting) -> Plate:
         name="fig8",
         title="Phase diagram in outlier fraction and α",
         caption="Right of its solid line a learner has lost the direction. Shaded: between spinodals. "
-        "Grey: direction "
-        "error of the Bayes bound, which message passing (AMP) reaches up to its spinodal; between that and "
-        "the bound's first-order line lies the hard phase.",
+        "Grey: direction error of the Bayes bound, which message passing (AMP) reaches up to its "
+        "spinodal; between that and the bound's first-order line lies the hard phase.",
         figure=figure,
         book=book,
         findings=[
             *(
                 f"At α = {alpha:g}: hard selection loses direction at η = {at('hard', alpha):.3f}, soft "
-                f"selection "
-                f"at {at('soft', alpha):.3f}, the Bayes bound at {at('bayes', alpha):.3f}."
+                f"selection at {at('soft', alpha):.3f}, the Bayes bound at {at('bayes', alpha):.3f}."
                 for alpha in (20.0, 100.0)
             ),
             f"The bound has a first-order transition, hence a hard phase, for η > {onset:.4f}: at η = "
             f"{bayes[-1, 1]:.2g} AMP needs α = {bayes[-1, 3]:.4g} where {bayes[-1, 0]:.4g} is enough in "
-            f"principle.",
+            "principle.",
             "Beyond the AT line replica symmetry is broken for soft selection: there its lines are "
             "estimates.",
         ],

@@ -128,16 +128,14 @@ def draw(setting: Setting) -> Plate:
         name="fig9",
         title="Detection of the informative examples",
         caption="Examples ranked by their field: theory (lines) and runs (circles, bars are standard "
-        "deviations over "
-        f"runs) on the training examples themselves; N = {n}, {runs} runs, soft selection from random "
-        f"starts, hard selection from what soft selection found.",
+        f"deviations over runs) on the training examples themselves; N = {n}, {runs} runs, soft selection "
+        "from random starts, hard selection from what soft selection found.",
         figure=figure,
         book=book,
         findings=[
             f"{good} of {len(worst)} areas under the curve lie within three standard errors of the exact "
-            f"theory; the "
-            f"farthest is {_NAMES[top[1]]} at α = {top[2]:g}: {top[3]:.4f} in runs, {top[4]:.4f} in theory "
-            f"({top[0]:.1f} standard errors).",
+            f"theory; the farthest is {_NAMES[top[1]]} at α = {top[2]:g}: {top[3]:.4f} in runs, "
+            f"{top[4]:.4f} in theory ({top[0]:.1f} standard errors).",
             "At α = 2: "
             + ", ".join(f"{_NAMES[name]} {value:.4f}" for name, value in at_two.items())
             + f"; with B known {area(ideal):.4f}.",

@@ -76,17 +76,17 @@ def draw(setting: Setting) -> Plate:
         name="large",
         title="Matrix-free runs at large N",
         caption=f"Soft selection by EM at α = 20, N = {n}: the data matrix of "
-        f"{rows[0]['dense matrix would take (GB)']} GB is never drawn, only what EM asks of it, by Gaussian "
-        "conditioning. Means are adjusted for two accidents of a sample whose means are known exactly: "
-        "how many "
-        "examples are informative, and how their noise lies along B. Times are of a shared machine.",
+        f"{rows[0]['dense matrix would take (GB)']} GB is never drawn, only what EM asks of it, by "
+        "Gaussian conditioning. Means are adjusted for two accidents of a sample whose means are known "
+        "exactly: how many examples are informative, and how their noise lies along B. Times are of a "
+        "shared machine.",
         figure=None,
         book=book,
         agreement=points,
         table=rows,
         findings=[
             f"Means over {tasks[0].runs} runs at N = {n} differ from exact theory by at most {widest:.1e} "
-            f"in R, Q and Φ.",
+            "in R, Q and Φ.",
             *verdict(points),
         ],
     )

@@ -102,9 +102,8 @@ def _agreement(summaries: Mapping[str, dict[str, Any]]) -> str:
                     }
                 )
     return (
-        "## Exact theory against runs\n\n"
-        "A point agrees if the means of R, Q and Φ (or Δ) over runs lie within three standard errors of "
-        "the exact "
+        "## Exact theory against runs\n\nA point agrees if the means of R, Q and Φ (or Δ) over runs lie "
+        "within three standard errors of the exact "
         "saddle point; between spinodals it is compared with the branch that is nearest.\n\n" + _table(rows)
     )
 
