@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outlearn.inference.evidence import climb_all, starts_for
+from outlearn.inference.evidence import candidates_for, climb_all, likelier, starts_for
 from outlearn.inference.mixture import Beliefs, MixtureData
 from outlearn.inference.outliers import believing, messages_of
 from outlearn.model import Ensemble, overlaps, sample
@@ -62,3 +62,19 @@ def test_only_where_its_model_is_the_one():
     assert messages_of(space, Beliefs()) is None
     _, space = _space(50, 60, 0.5, 10.0, 0)
     assert messages_of(space, replace(Beliefs(), garbage="free")) is None
+
+
+@pytest.mark.parametrize("flips", [False, True], ids=["garbage", "wrong labels"])
+def test_evidence_tells_garbage_from_wrong_labels(flips):
+    rng = np.random.default_rng(0)
+    if flips:
+        data = sample(Ensemble(-np.inf, 10.0), 500, 1000, rng=0)
+        y = np.where(rng.random(1000) < 0.3, -data.y, data.y)
+    else:
+        data = sample(Ensemble.from_contamination(0.9, gamma=10.0), 500, 1000, rng=0)
+        y = data.y
+    free = {"contamination": None, "label_noise": None, "noise_variance": None, "center_variance": None}
+    every = candidates_for(("spherical", "diag"), **free, garbage="shared")
+    left = likelier(data.X, (y > 0).astype(np.intp), 2, every, sample_weight=np.ones(1000))
+    kept = {(c.beliefs.contamination, c.beliefs.label_noise) for c in left}
+    assert kept == {(None, None), (0.0, None) if flips else (None, 0.0)}

@@ -73,11 +73,14 @@ def test_intervals_cover_at_their_level(world):
 
 
 def test_with_one_feature_the_noise_limits_what_is_known_of_gamma():
-    rng = np.random.default_rng(0)
     y = np.arange(60) % 2
-    e = estimate_ensemble(fold(rng.standard_normal((60, 1)) + 6.0 * y[:, None], y))
-    assert 9.0 in e.gamma
-    assert np.log(e.gamma.high / e.gamma.low) > 0.5
+    found = [
+        estimate_ensemble(fold(np.random.default_rng(seed).standard_normal((60, 1)) + 6.0 * y[:, None], y))
+        for seed in range(20)
+    ]
+    # 17 of 20 of all seeds; without the noise variance's share it would be 9
+    assert sum(9.0 in e.gamma for e in found) >= 14
+    assert min(np.log(e.gamma.high / e.gamma.low) for e in found) > 0.5
 
 
 def test_noise_alone_is_not_a_signal():

@@ -38,6 +38,7 @@ _MAX_CELLS = 1_000_000  # numbers looked at while members are compared; the fina
 _WIDEST_TIED = 600
 _SAME_SCALE = 1.5  # sampling errors by which log variances may scatter and still count as equal
 _SAYS_SOMETHING = 1.5  # standard errors that the best rule must be better than none
+_CLEARLY_BEHIND = 2.0  # standard errors that another rule must be better than the posterior mean
 _TOO_LITTLE = 0.05  # weight below which a member is left out of the pool
 
 
@@ -93,6 +94,7 @@ class Member:
     intercept: Array
     contamination: float
     detail: str
+    n_iter: int
     selector: SelectionClassifier | None
     """The fitted classifier, where it has a model of the inputs."""
 
@@ -122,9 +124,10 @@ class AutoSelectionClassifier(SelectionClassifier):
     Members are tried side by side: Hebb's rule, linear discriminant analysis, soft selection, the
     Bayes-optimal classifier, and logistic regression without and with garbage in its labels. They are
     compared by how well they foretell held-out labels, as observed; clean labels are never needed. Their
-    rules are pooled with the weights of stacking. Where held-out labels say next to nothing (little data, mostly
-    garbage), rules that learn least from them are trusted: the Bayes-optimal one if the features look like
-    its model, soft selection and Hebb's rule otherwise.
+    rules are pooled with the weights of stacking. Where the features look like the model's (independent, of
+    one variance) the Bayes-optimal rule is used alone, unless another is clearly better on held-out labels.
+    Where these say next to nothing (little data, mostly garbage) on other features, rules that learn least
+    from them are trusted: soft selection and Hebb's.
 
     Parameters
     ----------
@@ -152,6 +155,16 @@ class AutoSelectionClassifier(SelectionClassifier):
     inlier_proba_ : array (n_samples,)
         Probability that each training example is informative and rightly labelled, judged by fits that did
         not see it (or with its own pull taken out); zero where ``sample_weight`` is zero.
+    label_contamination_ : float
+        Share of labels that count as coins in ``predict_proba``.
+    units_ : Units
+        What brings the data to standard units, in which the members work.
+    pool_, weights_ : tuple of Member, array
+        The fitted members, and their shares in the pooled rule.
+    n_iter_ : int
+        Iterations of the winner.
+    count_ : float
+        Number of training examples, weights counted.
     classes_, n_features_in_, feature_names_in_
 
     Examples
@@ -214,7 +227,7 @@ class AutoSelectionClassifier(SelectionClassifier):
         """
         self._check_parameters()
         X, labels, weights, kept, n_samples = self._training_set(X, y, sample_weight)
-        self.units_ = Units.of(X, weights)
+        self.units_ = Units.of(X, labels, weights)
         trial = _Trial.of(self, self.units_.inward(X), labels, weights)
         tried = trial.run()
         self._choose(trial, tried)
@@ -253,26 +266,30 @@ class AutoSelectionClassifier(SelectionClassifier):
         self.coef_, self.intercept_ = self.units_.outward(scale * np.asarray(coef), scale * np.asarray(shift))
         self.weights_, self.reason_ = verdict.weights, verdict.reason
         # what the pool leaves out is named after what is in it
-        self._order = sorted(range(len(tried)), key=lambda i: (-self.weights_[i], -verdict.held_out[i]))
-        self.members_ = MemberTable(
-            rows=tuple(
+        order = sorted(range(len(tried)), key=lambda i: (-self.weights_[i], -verdict.held_out[i]))
+        rows = []
+        for i in order:
+            member, c = tried[i].member, self.calibrations_[i]
+            rows.append(
                 MemberScore(
-                    name=tried[i].member.name,
+                    name=member.name,
                     held_out=float(verdict.held_out[i]),
                     behind=float(verdict.behind[i]),
                     weight=float(self.weights_[i]),
-                    contamination=(
-                        tried[i].member.contamination
-                        if tried[i].member.selects
-                        else self.calibrations_[i].contamination
-                    ),
-                    detail=tried[i].member.detail,
+                    contamination=float(member.contamination if member.selects else c.contamination),
+                    detail=member.detail,
                 )
-                for i in self._order
             )
-        )
-        self.winner_ = self.members_.rows[0].name
-        self.contamination_ = self.members_.rows[0].contamination
+        self._rank(MemberTable(rows=tuple(rows)))
+
+    def _rank(self, table: MemberTable) -> None:
+        """Set what follows from the table of members."""
+        self.members_ = table
+        names = [m.name for m in self.pool_]
+        self._order = [names.index(row.name) for row in table.rows]
+        self.winner_ = table.rows[0].name
+        self.contamination_ = table.rows[0].contamination
+        self.n_iter_ = max(1, self.pool_[self._order[0]].n_iter)
 
     def _judge_training_set(self, trial: _Trial, tried: list[_Tried]) -> Array:
         out = np.zeros(len(trial.labels))
@@ -287,7 +304,7 @@ class AutoSelectionClassifier(SelectionClassifier):
                 if trial.compared:
                     scores[trial.shown] = t.held_out
                 out += w * _informative(c, scores, trial.labels, trial.count)
-        self._count = trial.count
+        self.count_ = trial.count
         return out
 
     def _check_parameters(self) -> None:
@@ -328,7 +345,7 @@ class AutoSelectionClassifier(SelectionClassifier):
                 assert m.selector is not None
                 out += w * m.selector.model_.inlier_proba(Z, labels)
             elif w > 0.0:
-                out += w * _informative(c, m.scores(Z), labels, self._count)
+                out += w * _informative(c, m.scores(Z), labels, self.count_)
         return out
 
     @_within_jobs
@@ -385,16 +402,14 @@ def _weigh(trial: _Trial, tried: list[_Tried], calibrations: tuple[Calibration, 
     units = np.array([c.slope for c in calibrations])
     out = np.zeros(len(tried))
     trusted: tuple[str, ...] = ()
-    if gain < _SAYS_SOMETHING and any(t.member.selects for t in tried):
-        modelled = "bayes" in names and trial.looks_spherical()
-        trusted = ("bayes",) if modelled else tuple({"hebb", "soft"} & set(names))
-        why = (
-            "the features look like the model's, and there the posterior mean is safest"
-            if modelled
-            else "there rules that need to learn little are safest"
-        )
+    if "bayes" in names and z[names.index("bayes")] < _CLEARLY_BEHIND and trial.looks_spherical():
+        trusted = ("bayes",)
+        reason = "the features look like the model's, where no rule beats the posterior mean"
+    elif gain < _SAYS_SOMETHING and any(t.member.selects for t in tried):
+        trusted = tuple({"hebb", "soft"} & set(names))
         reason = (
-            f"held-out labels say next to nothing (the best rule gains {gain:.1f} standard errors): {why}"
+            f"held-out labels say next to nothing (the best rule gains {gain:.1f} standard errors): there "
+            "rules that need to learn little are safest"
         )
     if trusted:
         out = np.array([float(name in trusted) for name in names])
@@ -429,17 +444,27 @@ class Units:
     scale: Array
 
     @classmethod
-    def of(cls, X: Any, weights: Array) -> Units:
-        """Mean and standard deviation of every feature; sparse data are not centred."""
+    def of(cls, X: Any, labels: Labels, weights: Array) -> Units:
+        """Mean and standard deviation of every feature; sparse data are not centred.
+
+        The signal adds to a feature's variance in proportion to that between labels. That much is no
+        difference in scale: it is regressed out before scales are compared.
+        """
         total = float(weights.sum())
-        mean = np.asarray(X.T @ weights, dtype=np.float64).ravel() / total
+        members = np.zeros((len(labels), labels.max() + 1))
+        members[np.arange(len(labels)), labels] = weights
+        counts = members.sum(axis=0)
+        sums = np.asarray(X.T @ members, dtype=np.float64)
+        mean = sums.sum(axis=1) / total
+        between = (sums**2 / np.maximum(counts, 1e-300)).sum(axis=1) / total - mean**2
         if sparse.issparse(X):
             square = np.asarray(X.multiply(X).T @ weights, dtype=np.float64).ravel() / total
             variance = np.maximum(square - mean**2, 1e-12 * square)
             mean = np.zeros_like(mean)
         else:
             variance = weights @ (np.asarray(X, dtype=np.float64) - mean) ** 2 / total
-        logs = np.log(variance)
+        rest = variance - _slope(between, variance) * between
+        logs = np.log(np.maximum(rest, 1e-3 * variance))
         if logs.std() < _SAME_SCALE * np.sqrt(2.0 / total):
             variance = np.full_like(variance, np.exp(logs.mean()))
         return cls(center=mean, scale=np.sqrt(variance))
@@ -502,7 +527,7 @@ class _Trial:
         return bool(self.fold.max() > 0)
 
     def looks_spherical(self) -> bool:
-        """Whether the features are as the Bayes-optimal member believes them: independent, of one variance."""
+        """Whether the features are as the Bayes-optimal member has them: independent, of one variance."""
         if sparse.issparse(self.Z):
             return False
         return looks_spherical(self.Z[self.shown], self.weights[self.shown])
@@ -515,7 +540,7 @@ class _Trial:
     def run(self) -> list[_Tried]:
         """Fit the members that suit the data to all and to parts; members that fail are left out."""
         if not self.compared:
-            return [self._selection("hebb", HebbClassifier(n_jobs=self.settings.n_jobs), None)]
+            return self._hebb_alone()
         wanted = self.settings.members
         dense = not sparse.issparse(self.Z) and min(self.Z.shape) <= _WIDEST_TIED
         tried: list[_Tried | None] = []
@@ -527,9 +552,13 @@ class _Trial:
             if "lda" in wanted and dense:
                 lda = self._soft(contamination=0.0, label_noise=0.0, covariance="tied")
                 tried.append(self._try("lda", lda, lambda _: lda))
-            form = "auto"
+            form = "spherical" if self.looks_spherical() else "auto"
             if "soft" in wanted:
-                soft = self._try("soft", self._soft(contamination=self.settings.contamination), self._again)
+                soft = self._try(
+                    "soft",
+                    self._soft(contamination=self.settings.contamination, covariance=form),
+                    self._again,
+                )
                 tried.append(soft)
                 if soft is not None and soft.member.selector is not None:
                     form = soft.member.selector.covariance_structure_
@@ -538,7 +567,14 @@ class _Trial:
                 tried.append(self._try("bayes", bayes, self._again))
         tried += self._logistic()
         found = [t for t in tried if t is not None]
-        return found or [self._selection("hebb", HebbClassifier(n_jobs=self.settings.n_jobs), None)]
+        return found or self._hebb_alone()
+
+    def _hebb_alone(self) -> list[_Tried]:
+        hebb = HebbClassifier(n_jobs=self.settings.n_jobs)
+        found = self._selection("hebb", hebb, (lambda _: hebb) if self.compared else None)
+        if found is None:
+            raise DataError("no member could be fitted to these data")
+        return [found]
 
     def _soft(self, **settings: Any) -> SoftSelectionClassifier:
         s = self.settings
@@ -592,6 +628,7 @@ class _Trial:
             intercept=intercept,
             contamination=learner.contamination_,
             detail=f"{learner.covariance_structure_} noise{wrong}",
+            n_iter=learner.n_iter_,
             selector=learner,
         )
         held = np.zeros((len(self.shown), len(coef)))
@@ -645,6 +682,7 @@ class _Trial:
                 intercept=intercept,
                 contamination=fit.contamination,
                 detail=f"penalty {fit.penalty:.3g}, coins {fit.contamination:.2f}",
+                n_iter=max(fit.n_iter, 1),
                 selector=None,
             )
             tried.append(_Tried(member=member, held_out=held))
@@ -656,6 +694,12 @@ def _centred(coef: Array, intercept: Array) -> tuple[Array, Array]:
     if len(coef) == 1:
         return np.asarray(coef), np.asarray(intercept)
     return coef - coef.mean(axis=0), intercept - intercept.mean()
+
+
+def _slope(x: Array, y: Array) -> float:
+    """Slope of y over x, never negative."""
+    x = x - x.mean()
+    return max(0.0, float(x @ y) / max(float(x @ x), 1e-300))
 
 
 def _varies(Z: Any) -> NDArray[np.bool_]:

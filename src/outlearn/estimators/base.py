@@ -34,6 +34,7 @@ from outlearn.inference.evidence import (
     candidates_for,
     choose,
     climb_all,
+    likelier,
     select,
     starts_for,
 )
@@ -144,6 +145,8 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         candidates = self._candidates(X)
         self.selection_ = None
         if len(candidates) > 1:
+            candidates = likelier(X, labels, len(self.classes_), candidates, sample_weight=weights)
+        if len(candidates) > 1:
             scored = select(
                 X, labels, len(self.classes_), candidates, sample_weight=weights, n_init=self.n_init, rng=rng
             )
@@ -234,14 +237,14 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} did not converge in {self.max_iter} iterations: raise max_iter, or "
                 f"tol (now {self.tol:g}), or standardise the features.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif status is FitStatus.ALL_REJECTED:
             warnings.warn(
                 f"degenerate fit: {type(self).__name__} rejected every example as an outlier, so the class "
                 "centres mean nothing. Give contamination as a number, use more examples, or check labels.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # -- checks --------------------------------------------------------------------------------------

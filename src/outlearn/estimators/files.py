@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from outlearn.estimators.auto import AutoSelectionClassifier, Member, MemberScore, MemberTable, Units
 from outlearn.estimators.base import SelectionClassifier
 from outlearn.exceptions import DataError
 from outlearn.inference.covariance import Covariance
 from outlearn.inference.mixture import Mixture
+from outlearn.inference.pooling import Calibration
 from outlearn.inference.posterior import FittedMixture
 from outlearn.inference.results import FitStatus
 
@@ -49,38 +51,7 @@ def save(estimator: SelectionClassifier, path: str | os.PathLike[str]) -> None:
     >>> bool(np.array_equal(again.predict(data.X), model.predict(data.X)))
     True
     """
-    kind = type(estimator).__name__
-    if kind not in _allowed() or type(estimator) is not _allowed()[kind]:
-        raise DataError(f"{kind} cannot be saved: only {', '.join(sorted(_allowed()))}")
-    if not hasattr(estimator, "model_"):
-        raise DataError(f"this {kind} is not fitted yet: call fit before save")
-    model: FittedMixture = estimator.model_
-    m = model.mixture
-    arrays = {name: getattr(m, name) for name in _MIXTURE_ARRAYS}
-    arrays |= {"origin": model.origin, "scale": model.scale, "inlier_proba": estimator.inlier_proba_}
-    if model.basis is not None:
-        arrays["basis"] = model.basis
-    arrays["covariance"] = m.covariance.values
-    if not m.shared:
-        arrays["garbage_covariance"] = m.garbage_covariance.values
-    params = estimator.get_params(deep=False)
-    if not isinstance(params["random_state"], int | np.integer | None):
-        params["random_state"] = None  # the state of a generator is no part of the model
-    header = {
-        "class": kind,
-        "params": {name: _plain(value) for name, value in params.items()},
-        "classes": [_plain(c) for c in estimator.classes_],
-        "classes_dtype": np.asarray(estimator.classes_).dtype.str,
-        "feature_names": [str(name) for name in getattr(estimator, "feature_names_in_", [])],
-        "structure": m.covariance.structure,
-        "n_total": m.covariance.n_total,
-        "outside": [m.covariance.outside, m.garbage_covariance.outside],
-        "center_variance": float(m.center_variance),
-        "status": estimator.status_.name,
-        "energy": float(estimator.energy_),
-        "n_iter": int(estimator.n_iter_),
-        "starts": [{k: _plain(v) for k, v in start.items()} for start in estimator.starts_],
-    }
+    header, arrays = _pack(estimator)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{name: np.asarray(value) for name, value in arrays.items()})
     body, text = buffer.getvalue(), json.dumps(header, sort_keys=True).encode()
@@ -101,6 +72,148 @@ def save(estimator: SelectionClassifier, path: str | os.PathLike[str]) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _pack(estimator: SelectionClassifier) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a classifier is made of: a header for JSON, and arrays."""
+    kind = type(estimator).__name__
+    if kind not in _allowed() or type(estimator) is not _allowed()[kind]:
+        raise DataError(f"{kind} cannot be saved: only {', '.join(sorted(_allowed()))}")
+    if isinstance(estimator, AutoSelectionClassifier) and hasattr(estimator, "pool_"):
+        return _pack_pool(estimator)
+    if not hasattr(estimator, "model_"):
+        raise DataError(f"this {kind} is not fitted yet: call fit before save")
+    model: FittedMixture = estimator.model_
+    m = model.mixture
+    arrays = {name: getattr(m, name) for name in _MIXTURE_ARRAYS}
+    arrays |= {"origin": model.origin, "scale": model.scale, "inlier_proba": estimator.inlier_proba_}
+    if model.basis is not None:
+        arrays["basis"] = model.basis
+    arrays["covariance"] = m.covariance.values
+    if not m.shared:
+        arrays["garbage_covariance"] = m.garbage_covariance.values
+    params = _portable(estimator)
+    header = {
+        "class": kind,
+        "params": {name: _plain(value) for name, value in params.items()},
+        "classes": [_plain(c) for c in estimator.classes_],
+        "classes_dtype": np.asarray(estimator.classes_).dtype.str,
+        "feature_names": [str(name) for name in getattr(estimator, "feature_names_in_", [])],
+        "structure": m.covariance.structure,
+        "n_total": m.covariance.n_total,
+        "outside": [m.covariance.outside, m.garbage_covariance.outside],
+        "center_variance": float(m.center_variance),
+        "status": estimator.status_.name,
+        "energy": float(estimator.energy_),
+        "n_iter": int(estimator.n_iter_),
+        "starts": [{k: _plain(v) for k, v in start.items()} for start in estimator.starts_],
+    }
+    return header, arrays
+
+
+def _pack_pool(estimator: AutoSelectionClassifier) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A pooled classifier: its own arrays, and every member's under its number."""
+    params = {name: _plain(value) for name, value in _portable(estimator).items() if name != "members"}
+    arrays: dict[str, Any] = {
+        name: getattr(estimator, name) for name in ("coef_", "intercept_", "weights_", "inlier_proba_")
+    }
+    arrays |= {"center": estimator.units_.center, "scale": estimator.units_.scale}
+    members = []
+    for i, (member, c) in enumerate(zip(estimator.pool_, estimator.calibrations_, strict=True)):
+        arrays |= {f"{i}/coef_": member.coef, f"{i}/intercept_": member.intercept}
+        entry: dict[str, Any] = {
+            "name": member.name,
+            "contamination": float(member.contamination),
+            "detail": member.detail,
+            "n_iter": int(member.n_iter),
+            "slope": float(c.slope),
+            "coins": float(c.contamination),
+            "selector": None,
+        }
+        if member.selector is not None:
+            entry["selector"], own = _pack(member.selector)
+            arrays |= {f"{i}/selector/{key}": value for key, value in own.items()}
+        members.append(entry)
+    return {
+        "class": type(estimator).__name__,
+        "params": params | {"members": list(estimator.members)},
+        "classes": [_plain(c) for c in estimator.classes_],
+        "classes_dtype": np.asarray(estimator.classes_).dtype.str,
+        "feature_names": [str(name) for name in getattr(estimator, "feature_names_in_", [])],
+        "count": float(estimator.count_),
+        "label_contamination": float(estimator.label_contamination_),
+        "reason": estimator.reason_,
+        "table": [
+            {key: None if value != value else value for key, value in row.to_dict().items()}
+            for row in estimator.members_.rows
+        ],
+        "members": members,
+    }, arrays
+
+
+def _portable(estimator: SelectionClassifier) -> dict[str, Any]:
+    """Parameters without the state of a generator, which is no part of the model."""
+    params = estimator.get_params(deep=False)
+    if not isinstance(params["random_state"], int | np.integer | None):
+        params["random_state"] = None
+    return params
+
+
+def _rebuild_pool(header: dict[str, Any], arrays: dict[str, Any]) -> AutoSelectionClassifier:
+    settings = header["params"] | {"members": tuple(header["params"]["members"])}
+    estimator = AutoSelectionClassifier(**settings)
+    estimator._check_parameters()
+    for name, value in arrays.items():
+        if value.dtype != np.float64 or not np.isfinite(value).all():
+            raise ValueError(f"{name} holds something other than finite numbers")
+    estimator.classes_ = np.array(header["classes"], dtype=header["classes_dtype"])
+    k, n = len(estimator.classes_), len(arrays["scale"])
+    shape = (1 if k == 2 else k, n)
+    for name in [key for key in arrays if key.split("/")[-1] == "coef_"]:
+        if arrays[name].shape != shape or arrays[name[: -len("coef_")] + "intercept_"].shape != shape[:1]:
+            raise ValueError(f"{name} has shape {arrays[name].shape}, expected {shape}")
+    if arrays["center"].shape != (n,) or arrays["weights_"].shape != (len(header["members"]),):
+        raise ValueError("units or weights do not match the members")
+    pool, calibrations = [], []
+    for i, entry in enumerate(header["members"]):
+        selector = None
+        if entry["selector"] is not None:
+            if entry["selector"]["class"] == header["class"]:
+                raise ValueError("a pool within a pool")
+            start = f"{i}/selector/"
+            own = {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}
+            selector = _rebuild(entry["selector"], own)
+        pool.append(
+            Member(
+                name=entry["name"],
+                coef=arrays[f"{i}/coef_"],
+                intercept=arrays[f"{i}/intercept_"],
+                contamination=float(entry["contamination"]),
+                detail=entry["detail"],
+                n_iter=int(entry["n_iter"]),
+                selector=selector,
+            )
+        )
+        calibrations.append(
+            Calibration(
+                slope=float(entry["slope"]), contamination=float(entry["coins"]), log_proba=np.zeros(0)
+            )
+        )
+    rows: list[dict[str, Any]] = [
+        {key: np.nan if value is None else value for key, value in row.items()} for row in header["table"]
+    ]
+    estimator.pool_, estimator.calibrations_ = tuple(pool), tuple(calibrations)
+    estimator.units_ = Units(center=arrays["center"], scale=arrays["scale"])
+    for name in ("coef_", "intercept_", "weights_", "inlier_proba_"):
+        setattr(estimator, name, arrays[name])
+    estimator.n_features_in_ = n
+    if header["feature_names"]:
+        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    estimator.count_ = float(header["count"])
+    estimator.label_contamination_ = float(header["label_contamination"])
+    estimator.reason_ = header["reason"]
+    estimator._rank(MemberTable(rows=tuple(MemberScore(**row) for row in rows)))
+    return estimator
 
 
 def load(path: str | os.PathLike[str]) -> SelectionClassifier:
@@ -139,6 +252,8 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> SelectionClassif
     allowed = _allowed()
     if header["class"] not in allowed:
         raise ValueError(f"class {header['class']!r} is not one of {', '.join(sorted(allowed))}")
+    if header["class"] == AutoSelectionClassifier.__name__:
+        return _rebuild_pool(header, arrays)
     estimator = allowed[header["class"]](**header["params"])
     estimator._check_parameters()
     n = int(header["n_total"])

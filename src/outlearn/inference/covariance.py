@@ -151,7 +151,7 @@ def oracle_shrinkage(scatter: Array, count: float, n_total: int) -> float:
     the span of the data is enough.
 
     >>> round(oracle_shrinkage(np.diag([1.0, 1.0, 4.0]) * 10, 10, 3), 4)
-    0.5
+    0.6774
     """
     if count <= 0.0:
         raise ParameterError("count", count, "a number > 0")

@@ -26,6 +26,7 @@ from outlearn.inference.mixture import (
     mixture_at,
 )
 from outlearn.inference.outliers import believing, messages_of, start_from
+from outlearn.inference.pooling import looks_spherical
 from outlearn.inference.posterior import FittedMixture
 from outlearn.inference.results import FitStatus
 
@@ -35,6 +36,7 @@ __all__ = [
     "candidates_for",
     "choose",
     "climb_all",
+    "likelier",
     "select",
     "starts_for",
     "vouches_for_itself",
@@ -46,6 +48,7 @@ _WIDE = 0.04  # N/P above which an example may vouch for itself
 _TRIAL_GRID = (0.1, 0.5, 0.8, 0.93)
 _GRID_STEPS = 50  # EM steps at one fraction of the grid; the next goes on from there
 _TRIAL_STEPS = 50
+_SURE = 3.0  # nats by which one kind of bad examples must be likelier for the other to be left out
 _ERRORS = 1.0  # standard errors within which two candidates count as equally good
 _GRID = (0.02, 0.2, 0.4, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96)
 
@@ -239,6 +242,39 @@ def candidates_for(
                 )
                 out.append(Candidate(structure=structure, beliefs=beliefs))
     return out
+
+
+def likelier(
+    X: Any,
+    labels: NDArray[np.intp],
+    n_classes: int,
+    candidates: Sequence[Candidate],
+    *,
+    sample_weight: Array,
+) -> list[Candidate]:
+    """Leave out garbage alone, or wrong labels alone, where message passing finds the other far likelier.
+
+    Held-out labels cannot tell the two apart where they hardly tell anything; the evidence of all inputs can,
+    if the model of message passing is that of the data (one variance, two classes).
+    """
+    wide = X.shape[1] > _WIDE * float(sample_weight.sum())
+    if n_classes > 2 or not wide or sparse.issparse(X) or not looks_spherical(X, sample_weight):
+        return list(candidates)
+    data = MixtureData(X, labels, n_classes, "spherical", sample_weight=sample_weight)
+    rivals = {(None, 0.0), (0.0, None)}
+
+    def kind(beliefs: Beliefs) -> tuple[float | None, float | None]:
+        return beliefs.contamination, beliefs.label_noise
+
+    known = [c.beliefs for c in candidates if c.structure == "spherical" and c.beliefs.garbage == "shared"]
+    found = {kind(b): messages_of(data, b) for b in known if kind(b) in rivals}
+    energies = {k: f.energy for k, f in found.items() if f is not None}
+    if len(energies) < 2:
+        return list(candidates)
+    low, high = sorted(energies, key=lambda k: energies[k])
+    if energies[high] - energies[low] < _SURE:
+        return list(candidates)
+    return [c for c in candidates if kind(c.beliefs) != high]
 
 
 def starts_for(

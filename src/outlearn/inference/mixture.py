@@ -212,7 +212,7 @@ class MixtureData:
         self.label_weights = np.zeros((len(weights), self.n_classes))
         self.label_weights[np.arange(len(weights)), self.labels] = weights
         self.label_counts = self.label_weights.sum(axis=0)
-        self.signs = 2.0 * self.labels - 1.0  # of two classes
+        self.signs: Array = np.where(self.labels == 1, 1.0, -1.0)  # of two classes
         self.total = self._moments(weights)
         self.variance = moment_mean(self.structure, self.total, self.n_total) / self.count
         self.frequencies = self.label_counts / self.count

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outlearn.inference.amp import AmpResult, AmpStatus, amp
 from outlearn.inference.mixture import Beliefs, Mixture, MixtureData, mixture_at
@@ -64,8 +65,11 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
         learn=learn,
         **settings,
     )
-    if not _usable(found) or flips:
-        return found if _usable(found) else None
+    if not _usable(found):
+        return None
+    price = 0.5 * np.log(data.count)
+    if flips or _rough_gain(found, data.weights) > 4.0 * price:
+        return found
     even = amp(
         rows,
         contamination=_NEUTRAL,
@@ -77,7 +81,14 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
         **settings,
     )
     gain = even.energy - found.energy
-    return even if _usable(even) and gain < 0.5 * np.log(data.count) else found
+    return even if _usable(even) and gain < price else found
+
+
+def _rough_gain(found: AmpResult, weights: NDArray[np.float64]) -> float:
+    """Evidence for the learned contamination against one half, by Fisher's information."""
+    share = np.clip(1.0 - found.contamination, _EDGE, 1.0 - _EDGE)
+    score = (found.inlier_proba - share) / (share * (1.0 - share))
+    return float(0.5 * (weights @ score**2) * (found.contamination - _NEUTRAL) ** 2)
 
 
 def _usable(found: AmpResult) -> bool:

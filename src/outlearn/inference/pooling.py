@@ -27,6 +27,7 @@ Labels = NDArray[np.intp]
 _STARTS = (-6.0, 0.0, 2.0)  # log odds of the contamination
 _WIDEST = 12.0  # slopes and contaminations beyond say the same
 _SPHERICAL = 1.5
+_MOST_CELLS = 400_000
 _PRIOR = 0.02  # a hair, on ln a and on the log odds of ε: keeps what the labels leave open from running away
 
 
@@ -105,7 +106,10 @@ def looks_spherical(X: Array, weights: Array) -> bool:
     """Whether features look independent and of one variance, as far as finite data can tell.
 
     tr C²/N over (tr C/N)² is near 1 + N/P for independent features of one variance (P counted as Σw).
+    Every so many rows are enough of many.
     """
+    every = max(1, X.size // _MOST_CELLS)
+    X, weights = X[::every], weights[::every]
     total, n = float(weights.sum()), X.shape[1]
     Z = (X - weights @ X / total) * np.sqrt(weights / total)[:, None]
     gram = Z @ Z.T if len(Z) < n else Z.T @ Z

@@ -28,7 +28,7 @@ Labels = NDArray[np.intp]
 
 PENALTIES = tuple(float(c) for c in 10.0 ** np.arange(4.0, -1.6, -0.75))
 SHARES = (0.0, 0.1, 0.25, 0.45, 0.65, 0.85)
-_SCAN = {"max_iter": 60, "tol": 1e-4}
+_SCAN_STEPS, _SCAN_TOL = 60, 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,6 +210,7 @@ def tuned_robust_logistic(
         rest, out = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         whole = len(np.unique(labels[rest])) == n_classes
         parts.append((Z[rest], Z[out], rest, out) if whole and len(out) else None)
+    unlearned = sum(float(weights[fold == f].sum()) for f, part in enumerate(parts) if part is None)
     done = np.zeros(len(tried), dtype=bool)
     for i, share in enumerate(tried):
         for part in parts:
@@ -221,20 +222,20 @@ def tuned_robust_logistic(
                 scores = fit.scores(outside)
                 held[i, j, out] = scores
                 sums[i, j] -= weights[out] @ label_loss(scores, labels[out], share)[0]
-        missing = [out for f, part in enumerate(parts) if part is None for out in [np.flatnonzero(fold == f)]]
-        sums[i] -= sum(float(weights[out].sum()) for out in missing) * np.log(n_classes)
+        sums[i] -= unlearned * np.log(n_classes)
         done[i] = True
         if i >= 2 and sums[i].max() < sums[i - 1].max() < sums[i - 2].max():
             break  # held-out likelihood falls on both sides of its top
     table = np.where(done[:, None], sums / weights.sum(), -np.inf)
-    i, j = np.unravel_index(int(table.argmax()), shape)
-    whole_path = _path(Z, labels, n_classes, tried[i], strongest_first[: j + 1], weights)
+    best_share, best_penalty = np.unravel_index(int(table.argmax()), shape)
+    row, column = int(best_share), int(best_penalty)
+    whole_path = _path(Z, labels, n_classes, tried[row], strongest_first[: column + 1], weights)
     fit = robust_logistic(
         Z,
         labels,
         n_classes,
-        contamination=tried[i],
-        penalty=strongest_first[j],
+        contamination=tried[row],
+        penalty=strongest_first[column],
         sample_weight=weights,
         start=list(whole_path)[-1],
         tol=1e-9,
@@ -248,7 +249,7 @@ def tuned_robust_logistic(
             n_iter=fit.n_iter,
             converged=fit.converged,
         )
-    return Tuned(fit=fit, held_out=held[i, j], penalties=strongest_first, shares=tried, table=table)
+    return Tuned(fit=fit, held_out=held[row, column], penalties=strongest_first, shares=tried, table=table)
 
 
 def _path(
@@ -265,8 +266,8 @@ def _path(
             penalty=penalty,
             sample_weight=weights,
             start=fit,
-            max_iter=_SCAN["max_iter"],
-            tol=_SCAN["tol"],
+            max_iter=_SCAN_STEPS,
+            tol=_SCAN_TOL,
         )
         yield fit
 

@@ -213,8 +213,8 @@ class Rows:
     ) -> tuple[Array, Array, Array, float]:
         """In ONE read of dense C-ordered rows: gate sign·((x - center)·d - shift) + offset, and sum by sign.
 
-        Returns (2, N) weighted sums of the rows of sign -1 and +1, (2,) their weights, (P,) the gate's weights
-        and the loss. Signs are given with the call; the rows themselves are not folded.
+        Returns (2, N) weighted sums of the rows of sign -1 and +1, (2,) their total weights, (P,) the weights
+        of the gate and the loss. Signs are given with the call; the rows themselves are not folded.
         """
         p, n = self.shape
         if self.center is not None:

@@ -7,7 +7,6 @@ from typing import Any
 
 # Tables are read by every command: what they do not need is imported when it is first touched.
 _HOME = {
-    "AutoSelectionClassifier": "auto",
     "Diagnosis": "diagnosis",
     "EffectiveEnsemble": "effective",
     "Estimate": "estimate",
