@@ -162,6 +162,24 @@ def test_hard_selection_ends_in_the_trivial_solution():
     assert printed.lower_spinodal == pytest.approx(-2.5, abs=1e-10)  # the printed onset
 
 
+def test_a_branch_found_inside_the_interval_keeps_its_spinodal():
+    e = Ensemble(4.0, 10.0)
+    (t,) = theory.transitions(HARD, e, 20, over="alpha", between=(5, 50))
+    assert t.status is Status.CONVERGED
+    assert t.above.R > 0.7 > 0.1 > t.below.R
+    for alpha, count in ((t.lower_spinodal * 0.9999, 3), (t.lower_spinodal * 1.0001, 5)):
+        assert len(theory.branches(HARD, e, alpha)) == count
+
+
+def test_an_interval_that_begins_without_any_solution():
+    first, second = theory.transitions(HARD, Ensemble(4.0, 10.0), 20, over="gamma", between=(2, 20))
+    assert first.below.branch == "trivial"
+    assert (first.value, second.value) == pytest.approx((4.285055, 11.805103), abs=1e-5)
+    printed = theory.SoftSelection("printed")
+    assert theory.transitions(printed, Ensemble(4.0, 10.0), 20, over="alpha", between=(5, 50)) == ()
+    assert theory.transitions(printed, Ensemble(4.0, 10.0), 20, over="gamma", between=(2, 20)) == ()
+
+
 def test_no_transition_is_an_empty_answer():
     assert theory.transitions(theory.Hebb(), E, 20, over="eta", between=(0, 12)) == ()
     assert theory.transitions(SOFT, E, 20, over="eta", between=(0, 2)) == ()

@@ -52,6 +52,15 @@ class Curve:
         cuts = [0, *(self.folds + 1).tolist(), len(self.parameter)]
         return [slice(a, b) for a, b in pairwise(cuts) if b > a]
 
+    def reversed_into(self, other: Curve) -> Curve:
+        """This curve walked backwards, then on along ``other``, which began at the same point."""
+        return Curve(
+            v=np.concatenate([self.v[:0:-1], other.v]),
+            parameter=np.concatenate([self.parameter[:0:-1], other.parameter]),
+            slope=np.concatenate([-self.slope[:0:-1], other.slope]),
+            status=other.status if self.status is Status.CONVERGED else self.status,
+        )
+
 
 def trace(
     family: Family,

@@ -163,7 +163,7 @@ def phase_diagram(
         paths = stretches(
             system, base, "eta", span, progress=None if progress is None else lambda x: progress(0.5 * x)
         )
-        found_lines = _lines(system, base, paths)
+        found_lines = _lines(system, base, paths, span)
     points = base.take(np.repeat(np.arange(len(a)), len(e))).shifted("eta", np.tile(e, len(a)))
     seeds, owner = _seeds(paths, a, e, len(system.names))
     found = search(system, points, seeds=(seeds, owner), own_starts=not paths)
@@ -258,14 +258,14 @@ def _assemble(
     )
 
 
-def _lines(system: System, base: Points, paths: list[Stretch]) -> list[Line]:
+def _lines(system: System, base: Points, paths: list[Stretch], span: tuple[float, float]) -> list[Line]:
     """First-order and spinodal lines, numbered from low eta, and the line of replica stability."""
     points: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
 
     def put(kind: str, of: int, row: int, eta: float, error: float) -> None:
         points.setdefault((kind, of), []).append((float(base.alpha[row]), eta, error))
 
-    for c, of in _tracks(base, crossings(system, base, "eta", paths)):
+    for c, of in _tracks(base, crossings(system, base, "eta", paths, span)):
         put("first order", of, c.row, c.t, c.error)
         if c.above.low_fold is not None:
             put("lower spinodal", of, c.row, c.above.low_fold.t, c.above.low_fold.error)

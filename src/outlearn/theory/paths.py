@@ -107,11 +107,12 @@ def stretches(
         raise ParameterError("between", between, "two increasing values")
     evaluate = family(system, rows, over)
     curves: list[tuple[int, Curve]] = []
+    lowest, n = system.lowest, len(system.names)
     first = search(system, rows.shifted(over, from_axis(over, np.full(len(rows), low))))
-    curves += _walk(evaluate, first.v, np.full(len(first.v), low), first.owner, +1, between, progress)
+    curves += _walk(evaluate, first.v, low, first.owner, (+1,), between, lowest, progress)
     for t in np.linspace(low, high, _CHECKPOINTS)[1:]:
         here = rows.shifted(over, from_axis(over, np.full(len(rows), t)))
-        seeds, owner = _on_curves(curves, t)
+        seeds, owner = _on_curves(curves, t, n)
         found = search(system, here, seeds=(seeds, owner) if len(seeds) else None)
         on, on_owner = (polish(system, here, seeds, owner)[0], owner) if len(seeds) else (seeds, owner)
         fresh = [
@@ -122,10 +123,8 @@ def stretches(
         # walking from one fresh solution may pass the others, so walk one per row and look again
         while fresh:
             batch = list({int(found.owner[i]): i for i in reversed(fresh)}.values())
-            v, own = found.v[batch], found.owner[batch]
-            new = _walk(evaluate, v, np.full(len(v), t), own, -1, between, None)
-            if t < high:
-                new += _walk(evaluate, v, np.full(len(v), t), own, +1, between, None)
+            ways = (-1, +1) if t < high else (-1,)
+            new = _walk(evaluate, found.v[batch], t, found.owner[batch], ways, between, lowest, None)
             curves += new
             fresh = [
                 i for i in fresh if i not in batch and not _near(new, int(found.owner[i]), t, found.v[i])
@@ -136,24 +135,37 @@ def stretches(
 def _walk(
     evaluate: Family,
     v: Array,
-    t: Array,
+    t: float,
     owner: Index,
-    direction: int,
+    ways: tuple[int, ...],
     between: tuple[float, float],
+    lowest: float,
     progress: Callable[[float], None] | None,
 ) -> list[tuple[int, Curve]]:
+    """Curves through the solutions v at t, walked in one direction or in both and joined."""
     if not len(v):
         return []
+    count = len(v)
 
     def owned(w: Array, s: Array, index: Index) -> tuple[Array, Array]:
-        return evaluate(w, s, owner[index])
+        return evaluate(w, s, owner[index % count])
 
-    walked = trace(owned, v, t, np.full(len(v), float(direction)), between, progress=progress)
+    walked = trace(
+        owned,
+        np.tile(v, (len(ways), 1)),
+        np.full(count * len(ways), t),
+        np.repeat(np.array(ways, dtype=np.float64), count),
+        between,
+        lowest=lowest,
+        progress=progress,
+    )
+    if len(ways) == 2:
+        walked = [down.reversed_into(up) for down, up in zip(walked[:count], walked[count:], strict=True)]
     return [(int(k), curve) for k, curve in zip(owner, walked, strict=True) if len(curve.parameter) > 1]
 
 
-def _on_curves(curves: list[tuple[int, Curve]], t: float) -> tuple[Array, Index]:
-    """Interpolated unknowns wherever a curve crosses t."""
+def _on_curves(curves: list[tuple[int, Curve]], t: float, n: int) -> tuple[Array, Index]:
+    """Interpolated unknowns, n of them, wherever a curve crosses t."""
     v, owner = [], []
     for row, curve in curves:
         p = curve.parameter
@@ -161,12 +173,11 @@ def _on_curves(curves: list[tuple[int, Curve]], t: float) -> tuple[Array, Index]
             w = 0.0 if p[i + 1] == p[i] else (t - p[i]) / (p[i + 1] - p[i])
             v.append((1.0 - w) * curve.v[i] + w * curve.v[i + 1])
             owner.append(row)
-    n = curves[0][1].v.shape[1] if curves else 0
     return np.array(v).reshape(len(v), n), np.array(owner, dtype=np.int64)
 
 
 def _near(curves: list[tuple[int, Curve]], row: int, t: float, v: Array) -> bool:
-    seeds, owner = _on_curves(curves, t)
+    seeds, owner = _on_curves(curves, t, len(v))
     return bool((np.abs(seeds[owner == row] - v).max(axis=1, initial=0.0) < 0.05).any())
 
 
@@ -323,14 +334,19 @@ class Crossing:
     status: Status
 
 
-def crossings(system: System, rows: Points, over: str, found: list[Stretch]) -> list[Crossing]:
-    """First-order points: free energies of two reachable branches are equal and both are the lowest."""
+def crossings(
+    system: System, rows: Points, over: str, found: list[Stretch], between: tuple[float, float]
+) -> list[Crossing]:
+    """First-order points: free energies of two reachable branches are equal and both are the lowest.
+
+    Curves end beyond the interval, each somewhere else, so that nothing is compared outside ``between``.
+    """
     pairs: list[tuple[Stretch, Stretch, float, float]] = []
     for row in sorted({s.row for s in found}):
         mine = [s for s in found if s.row == row and s.sign >= 0 and len(s.t) > 1]
         if len(mine) < 2:
             continue
-        mesh = np.unique(np.concatenate([s.t for s in mine]))
+        mesh = np.unique(np.concatenate([between, *(np.clip(s.t, *between) for s in mine)]))
         energy = np.full((len(mine), len(mesh)), np.inf)
         for i, s in enumerate(mine):
             there = (mesh >= s.t[0]) & (mesh <= s.t[-1])

@@ -116,12 +116,9 @@ def transitions(
     rows = Points.of(ensemble, low if over == "alpha" else alpha)
     ends = to_axis(over, np.array([low, high]))
     system = learner.system()
-    found = stretches(system, rows, over, (float(ends[0]), float(ends[1])), progress=progress)
-    return tuple(
-        _transition(learner, rows, over, c)
-        for c in crossings(system, rows, over, found)
-        if ends[0] <= c.t <= ends[1]
-    )
+    interval = (float(ends[0]), float(ends[1]))
+    found = stretches(system, rows, over, interval, progress=progress)
+    return tuple(_transition(learner, rows, over, c) for c in crossings(system, rows, over, found, interval))
 
 
 def _transition(learner: Learner, rows: Points, over: str, c: Crossing) -> Transition:
