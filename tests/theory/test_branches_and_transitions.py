@@ -180,6 +180,32 @@ def test_an_interval_that_begins_without_any_solution():
     assert theory.transitions(printed, Ensemble(4.0, 10.0), 20, over="gamma", between=(2, 20)) == ()
 
 
+# where solve once gave another branch than that of lowest free energy: noise selects itself, the length is
+# large at small gamma, the learner is far from matched
+@pytest.mark.parametrize(
+    ("learner", "ensemble", "alpha", "energy"),
+    [
+        (SOFT, Ensemble(5.348092251, 52.752491494, 119.71684708, 4.2319689064), 34.60126, -9.7673),
+        (SOFT, Ensemble(10.7222683449, 249.84552895, 426.31171183, 12.043964073), 617.913528, -3.92412),
+        (HARD, Ensemble(2.574320979045157, 0.060529190195287234), 15272.104904, -130.50009),
+        (HARD, Ensemble(8.03219613536, 0.06437569624, 0.16449564979, 9.5136639005), 58486.2478, -449.0568),
+        (theory.HardSelection("printed"), Ensemble(5.961207421554619, 3.106132264), 28018.66863, -11.0765),
+    ],
+)  # fmt: skip
+def test_the_equilibrium_is_not_overlooked(learner, ensemble, alpha, energy):
+    s = theory.solve(learner, ensemble, alpha)
+    assert s.status is Status.CONVERGED
+    assert s.free_energy == pytest.approx(energy, rel=1e-5)
+    assert s.free_energy == pytest.approx(theory.branches(learner, ensemble, alpha)[0].free_energy, rel=1e-9)
+
+
+def test_the_solution_that_parts_the_trivial_branch_from_the_others():
+    e = Ensemble(3.0084288828222, 555.59604809522)
+    found = theory.branches(HARD, e, 8633.181, thorough=False)
+    assert found.complete
+    assert [s.branch for s in found] == ["informative", "trivial", "unstable"]
+
+
 def test_no_transition_is_an_empty_answer():
     assert theory.transitions(theory.Hebb(), E, 20, over="eta", between=(0, 12)) == ()
     assert theory.transitions(SOFT, E, 20, over="eta", between=(0, 2)) == ()

@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from outlearn.numerics.gaussian import legendre_rule
 from outlearn.theory.selection_averages import EXACT_SOFT, HARD, HEBB, averages
@@ -51,6 +51,8 @@ _GUESSES = (
     (0.03, 0.03, 1.15),
     (0.005, 0.15, 1.2),
 )
+# overlap, gamma Q and b where the noise of the examples that were chosen holds J up
+_GLASSY = ((0.02, 8.0, 0.2), (0.003, 20.0, 6.0), (0.02, 10.0, 6.0), (0.5, 10.0, 5.0))
 
 
 @njit(cache=True, nogil=True)
@@ -218,14 +220,13 @@ class SelectionSystem(System):
             )
         shrink = 1.0 / (1.0 + gt * alpha * points.p1)
         scale = np.minimum(1.0, gamma / gt)
-        for cosine, Q, response in _GUESSES:
-            Q_k = Q * np.ones_like(alpha)
-            T = Q_k * (1.0 - cosine**2)
+        one = np.ones_like(alpha)
+        shapes = [(c, Q * one, np.clip(response * scale, shrink, None)) for c, Q, response in _GUESSES]
+        shapes += [(c, level / gamma, b * gamma / gt**2) for c, level, b in _GLASSY]
+        for cosine, Q, z in shapes:
+            T = Q * (1.0 - cosine**2)
             # Q - R² = z² (g²/gamma) Q_hat ties the number of selected examples to the other three
-            z_k = np.clip(response * scale, shrink, None)
-            guesses.append(
-                (cosine * np.sqrt(Q_k), T, z_k, np.minimum(T * gamma / (z_k * gt) ** 2, 0.9 * alpha))
-            )
+            guesses.append((cosine * np.sqrt(Q), T, z, np.minimum(T * gamma / (z * gt) ** 2, 0.9 * alpha)))
         with np.errstate(divide="ignore"):
             rows = [np.stack([np.log(np.maximum(x, 1e-250)) for x in g], axis=1) for g in guesses]
         return np.stack(rows)[:, :, : len(self.names)]
@@ -235,9 +236,11 @@ class SelectionSystem(System):
         alpha, gt, gamma = points.alpha, points.gamma_tilde, points.gamma
         rows = []
         one = np.ones_like(alpha)
+        length = np.maximum(1.0, 10.0 / gamma)
         for cosine in (1e-6, 1e-3, 0.03, 0.2, 0.5, 0.8, 0.95, 0.995):
-            for Q in (1e-12, 1e-6, 1e-3, 0.03, 0.2, 0.6, 1.0, 1.6):
-                for z in (1e-4, 1e-2, 0.1, 0.4, 0.8, 1.2):
+            for level in (1e-12, 1e-6, 1e-3, 0.03, 0.2, 0.6, 1.0, 1.6):
+                for z in (1e-4, 1e-2, 0.1, 0.4, 0.8, 1.2, 5.0):
+                    Q = level * length
                     T = Q * (1.0 - cosine**2)
                     Q_hat = np.clip(T * gamma / (z * gt) ** 2, 1e-12 * alpha, 0.9 * alpha)
                     row = (np.log(cosine * np.sqrt(Q)) * one, np.log(T) * one, np.log(z) * one, np.log(Q_hat))
@@ -260,6 +263,40 @@ class HardSystem(SelectionSystem):
     def onset(self, points: Points) -> Array:
         """The eta above which selecting nothing is self-consistent: -g/2 + rate g²/gamma."""
         return -0.5 * points.gamma_tilde + self.rate * points.gamma_tilde**2 / points.gamma
+
+    def starts(self, points: Points) -> Array:
+        """The shared ones, and up to three solutions without overlap, from one equation in the threshold c.
+
+        At R = 0 an example is selected iff x > c, so that ``Q_hat = alpha Phi_N(-c)``,
+        ``z = (1 + alpha phi(c)/sqrt(2 rate Q_hat))/(1 + g Q_hat)`` and ``Q = 2 rate z² (g²/gamma) Q_hat`` are
+        explicit, and ``c g sqrt(Q/gamma) = eta + kappa + g Q/2 - rate b`` is left: solved on a grid, from
+        few selected examples on.
+        """
+        c = np.linspace(11.0, -6.0, 137)[:, None]
+        g, gain = points.gamma_tilde, points.gamma_tilde**2 / points.gamma
+
+        def at(c: Array) -> tuple[Array, Array, Array]:
+            Q_hat = points.alpha * ndtr(-c)
+            density = points.alpha * np.exp(-0.5 * c * c) / math.sqrt(2.0 * math.pi)
+            z = (1.0 + density / np.sqrt(2.0 * self.rate * Q_hat)) / (1.0 + g * Q_hat)
+            return 2.0 * self.rate * z * z * gain * Q_hat, z, Q_hat
+
+        with np.errstate(all="ignore"):
+            Q, z, Q_hat = at(c)
+            kappa = 0.5 * g / (1.0 + g * Q_hat)
+            gap = c * np.sqrt(gain * Q) - points.eta_tilde - kappa - 0.5 * g * Q + self.rate * gain * z
+            turns = (gap[1:] > 0.0) != (gap[:-1] > 0.0)
+            rank = np.cumsum(turns, axis=0)
+            rows = []
+            for k in (1, 2, 3):
+                here = turns & (rank == k)
+                i, column = np.argmax(here, axis=0), np.arange(len(points))
+                weight = gap[i, column] / (gap[i, column] - gap[i + 1, column])
+                threshold = np.where(here.any(axis=0), c[i, 0] + weight * (c[i + 1, 0] - c[i, 0]), np.nan)
+                Q_k, z_k, Q_hat_k = at(threshold)
+                R = np.minimum(z_k * points.p1 * g * Q_hat_k, 0.5 * np.sqrt(Q_k))
+                rows.append(np.stack([np.log(x) for x in (R, Q_k - R * R, z_k, Q_hat_k)], axis=1))
+        return np.concatenate([super().starts(points), np.stack(rows)])
 
     def explicit(self, points: Points) -> tuple[Explicit, ...]:
         """R = Q = Q_hat = 0, z = 1 and f = 0, above the onset."""
