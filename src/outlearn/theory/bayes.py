@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -296,7 +297,7 @@ def hard_phase_onset(gamma: float) -> float:
     >>> hard_phase_onset(4.0)
     inf
     """
-    gamma = float(gamma) if gamma == math.inf else _positive("gamma", gamma)
+    gamma = math.inf if gamma == math.inf else _positive("gamma", gamma)
     if gamma <= 4.0:
         return math.inf
 
@@ -517,14 +518,16 @@ def _expit(t: float) -> float:
 
 
 def _number(name: str, value: float) -> float:
-    value = float(value)
-    if math.isnan(value) or value == math.inf:
+    if not _real(value) or math.isnan(value) or value == math.inf:
         raise ParameterError(name, value, "a number below +inf (-inf: no outliers)")
-    return value
+    return float(value)
 
 
 def _positive(name: str, value: float) -> float:
-    value = float(value)
-    if not 0.0 < value < math.inf:
+    if not _real(value) or not 0.0 < value < math.inf:
         raise ParameterError(name, value, "a finite number > 0")
-    return value
+    return float(value)
+
+
+def _real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

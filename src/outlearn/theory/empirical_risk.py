@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -309,7 +310,8 @@ class EmpiricalRisk:
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
             raise ParameterError("loss", self.loss, "an instance of outlearn.theory.losses.Loss")
-        if isinstance(self.regularization, bool | str) or not 0.0 < self.regularization < math.inf:
+        number = isinstance(self.regularization, Real) and not isinstance(self.regularization, bool)
+        if not number or not 0.0 < self.regularization < math.inf:
             raise ParameterError("regularization", self.regularization, "a finite number > 0")
         if self.components is not None:
             object.__setattr__(self, "components", tuple(self.components))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -142,6 +143,7 @@ class GibbsSystem(System):
     beta: float
 
     names: ClassVar[tuple[str, ...]] = ("ln R", "ln(q-R²)", "ln(Q-q)")
+    orientation: ClassVar[int] = -1
 
     def _averages(
         self, points: Points, k: int, v: Array, widest: float = 3.0, shift: float = 0.0
@@ -314,7 +316,7 @@ class Gibbs:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.beta, bool | str) or not 1.0 <= self.beta < math.inf:
+        if isinstance(self.beta, bool) or not isinstance(self.beta, Real) or not 1.0 <= self.beta < math.inf:
             raise ParameterError(
                 "beta", self.beta, "a finite number >= 1 (SoftSelection() is beta = infinity)"
             )

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
 from outlearn.numerics.status import Status
+from outlearn.theory.system import system_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +54,10 @@ class Limit:
 
     def angle(self, alpha: ArrayLike) -> Any:
         """Asymptotic direction error, Φ ≃ √(c/alpha)/(π R_inf)."""
-        return (np.sqrt(self.c / np.asarray(alpha, dtype=np.float64)) / (math.pi * self.R_inf))[()]
+        alphas = np.asarray(alpha, dtype=np.float64)
+        if not (alphas > 0.0).all():
+            raise ParameterError("alpha", alpha, "a number > 0")
+        return (np.sqrt(self.c / alphas) / (math.pi * self.R_inf))[()]
 
     def order_parameters(self, alpha: float) -> tuple[float, float]:
         """R and Q to leading order."""
@@ -86,4 +91,7 @@ class Limit:
 
 def limit(learner: Learner, ensemble: Ensemble) -> Limit:
     """Give the learner's asymptotics for alpha -> infinity."""
+    system_of(learner)
+    if not isinstance(ensemble, Ensemble):
+        raise ParameterError("ensemble", ensemble, "an outlearn.model.Ensemble")
     return learner.limit(ensemble)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numba import vectorize
@@ -137,7 +138,8 @@ class Huber(Loss):
     delta: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.delta, bool | str) or not 0.0 < self.delta < math.inf:
+        number = isinstance(self.delta, Real) and not isinstance(self.delta, bool)
+        if not number or not 0.0 < self.delta < math.inf:
             raise ParameterError("delta", self.delta, "a finite number > 0")
 
     def value(self, u: Array) -> Array:

@@ -30,7 +30,7 @@ class PrintedSoftSystem(SelectionSystem):
     """Soft selection with I_1..I_7; NOT_DEFINED wherever b = g² z/gamma reaches 4."""
 
     rule = PRINTED_SOFT
-    orientation: ClassVar[int] = 0  # solutions are lost at b = 4, so they cannot be counted
+    counted: ClassVar[bool] = False  # solutions are lost at b = 4
 
     def grid(self, points: Points) -> Array:
         """No net: where the starts find nothing there is nothing below b = 4."""

@@ -211,8 +211,9 @@ class _Pool:
     def complete(self) -> NDArray[np.bool_]:
         total = self.explicit + np.bincount(self.owner, weights=self.sign, minlength=len(self.points))
         some = np.bincount(self.owner, minlength=len(self.points)) + self.explicit > 0
+        counted = self.system.counted and self.system.orientation != 0
         # an unstable solution that all but coincides with the trivial one cannot be told from it
-        return some & ((total == 1) | (self.vanishing & (total == 2)) | (self.system.orientation == 0))
+        return some & ((total == 1) | (self.vanishing & (total == 2)) | (not counted))
 
     def found(self) -> Found:
         return Found(

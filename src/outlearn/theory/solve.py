@@ -15,7 +15,7 @@ from outlearn.model import Ensemble
 from outlearn.numerics import Status
 from outlearn.theory.results import SaddlePoint
 from outlearn.theory.search import TOLERANCE, Found, search
-from outlearn.theory.system import Learner, Points
+from outlearn.theory.system import Learner, Points, system_of
 
 __all__ = ["Branch", "Branches", "branches", "describe", "learning_curve", "make_results", "solve"]
 
@@ -55,8 +55,8 @@ def branches(learner: Learner, ensemble: Ensemble, alpha: float, *, thorough: bo
     >>> [(s.branch, round(s.R, 4)) for s in found]
     [('informative', 0.6485), ('uninformative', 0.0863), ('unstable', 0.3638)]
     """
+    system = system_of(learner)
     points = Points.of(ensemble, _one_alpha(alpha))
-    system = learner.system()
     found = search(system, points, thorough=thorough)
     if thorough:
         found = _continue_from_neighbours(learner, points, found)
@@ -89,8 +89,11 @@ def solve(
     <Status.CONVERGED: 'The residual is below the tolerance.'>
     """
     _check_branch(branch)
+    if on_failure not in ("raise", "return"):
+        raise ParameterError("on_failure", on_failure, "'raise' or 'return'")
+    system = system_of(learner)
     points = Points.of(ensemble, _one_alpha(alpha))
-    found = search(learner.system(), points)
+    found = search(system, points)
     answer = _choose(learner, points, found, 0, branch)
     if on_failure == "raise" and answer.status in (Status.NO_SOLUTION, Status.NOT_DEFINED):
         raise ConvergenceError(
@@ -112,8 +115,9 @@ def learning_curve(
     [0.1795, 0.0975]
     """
     _check_branch(branch)
+    system = system_of(learner)
     points = Points.of(ensemble, alphas)
-    found = search(learner.system(), points)
+    found = search(system, points)
     return [_choose(learner, points, found, k, branch) for k in range(len(points))]
 
 
@@ -271,4 +275,4 @@ def _check_branch(branch: str) -> None:
 def _one_alpha(alpha: object) -> float:
     if isinstance(alpha, bool | str) or np.ndim(alpha) != 0:  # type: ignore[arg-type]
         raise ParameterError("alpha", alpha, "one finite number > 0")
-    return float(alpha)  # type: ignore[arg-type]
+    return alpha  # type: ignore[return-value]

@@ -22,7 +22,7 @@ from outlearn.model import Ensemble
 if TYPE_CHECKING:
     from outlearn.theory.limit import Limit
 
-__all__ = ["Explicit", "Learner", "Points", "System"]
+__all__ = ["Explicit", "Learner", "Points", "System", "system_of"]
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,12 @@ class Points:
     @classmethod
     def of(cls, ensemble: Ensemble, alpha: ArrayLike) -> Points:
         """The points of one ensemble at one or many alpha, which must be positive and finite."""
-        alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64)).ravel()
+        if not isinstance(ensemble, Ensemble):
+            raise ParameterError("ensemble", ensemble, "an outlearn.model.Ensemble")
+        try:
+            alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64)).ravel()
+        except (TypeError, ValueError):
+            raise ParameterError("alpha", alpha, "a finite number > 0") from None
         if not (np.isfinite(alphas) & (alphas > 0.0)).all():
             raise ParameterError("alpha", alpha, "a finite number > 0")
         return cls(alpha=alphas, **{k: np.full(alphas.size, x) for k, x in ensemble.to_dict().items()})
@@ -120,8 +125,11 @@ class System(ABC):
     """Sign of det(jacobian) at solutions where the damped iteration is stable (+1 or -1).
 
     The signs of all solutions of one point, explicit ones included, then sum to one stable solution; the
-    search uses that to notice a solution that it missed. 0 switches the check off.
+    search uses that to notice a solution that it missed. 0 if nothing is known of the sign.
     """
+
+    counted: ClassVar[bool] = True
+    """Whether that sum holds: not where solutions are lost because the equations end."""
 
     lowest: ClassVar[float] = -200.0
     """A branch is said to vanish where a coordinate falls below this."""
@@ -187,3 +195,10 @@ class Learner(Protocol):
     def limit(self, ensemble: Ensemble) -> Limit:
         """What is left of the solution when alpha -> infinity."""
         ...
+
+
+def system_of(learner: Learner) -> System:
+    """The equations of a learner, or an error that says what a learner is."""
+    if isinstance(learner, type) or not isinstance(learner, Learner):
+        raise ParameterError("learner", learner, "a learner, such as SoftSelection()")
+    return learner.system()
