@@ -177,7 +177,34 @@ def test_an_interval_that_begins_without_any_solution():
     assert (first.value, second.value) == pytest.approx((4.285055, 11.805103), abs=1e-5)
     printed = theory.SoftSelection("printed")
     assert theory.transitions(printed, Ensemble(4.0, 10.0), 20, over="alpha", between=(5, 50)) == ()
-    assert theory.transitions(printed, Ensemble(4.0, 10.0), 20, over="gamma", between=(2, 20)) == ()
+    (only,) = theory.transitions(printed, Ensemble(4.0, 10.0), 20, over="gamma", between=(2, 20))
+    assert only.value == pytest.approx(2.600230, abs=1e-5)
+
+
+def test_transitions_over_the_belief_alone():
+    e = Ensemble(4.0, 10.0)
+    first, second = theory.transitions(SOFT, e, 20, over="gamma_tilde", between=(2, 40))
+    assert (first.status, second.status) == (Status.CONVERGED, Status.CONVERGED)
+    assert (first.value, second.value) == pytest.approx((7.148174978, 7.409434221), rel=1e-8)
+    for t in (first, second):  # two transitions closer than the curve's own points
+        below, above = (
+            theory.branches(SOFT, Ensemble(4.0, 10.0, t.value * x), 20)[0].R for x in (1 - 1e-6, 1 + 1e-6)
+        )
+        assert (below, above) == pytest.approx((t.below.R, t.above.R), rel=1e-3)
+    path = theory.follow(SOFT, e, 20, over="eta_tilde", start=0.0, stop=8.0)
+    assert path.points[-1].ensemble == Ensemble(4.0, 10.0, eta_tilde=8.0)
+    assert len(path.fold_values) == 2
+
+
+def test_what_no_damped_iteration_reaches_is_called_unstable_for_every_learner():
+    cold, printed = theory.Gibbs(3.0), theory.SoftSelection("printed")
+    assert [s.branch for s in theory.branches(cold, Ensemble(4.0, 10.0), 20)] == [
+        "informative",
+        "uninformative",
+        "unstable",
+    ]
+    assert [s.branch for s in theory.branches(printed, E, 1)] == ["informative", "unstable"]
+    assert pytest.approx(0.79204, abs=1e-5) == theory.solve(printed, E, 1, branch="uninformative").R
 
 
 # where solve once gave another branch than that of lowest free energy: noise selects itself, the length is
@@ -258,6 +285,24 @@ def test_learning_curve_keeps_its_branch_and_its_failures():
         (lambda: theory.follow(SOFT, E, 20, over="eta", start=1, stop=1), "start"),
         (lambda: theory.transitions(SOFT, E, 20, over="eta", between=(5, 1)), "between"),
         (lambda: theory.transitions(SOFT, E, 20, over="alpha", between=(-5, 1)), "between"),
+        (lambda: theory.transitions(SOFT, E, 20, over="eta", between=(5,)), "between"),
+        (lambda: theory.transitions(SOFT, E, 20, over="eta", between=None), "between"),
+        (lambda: theory.follow(SOFT, E, 20, over="eta", start="low", stop=1), "start"),
+        (lambda: theory.follow(SOFT, E, 20, over="eta", start=0, stop=1, max_step=0), "max_step"),
+        (lambda: theory.follow(SOFT, E, over="eta", start=0, stop=1), "alpha"),
+        (lambda: theory.solve(SOFT, E, None), "alpha"),
+        (lambda: theory.solve(SOFT, E, 1, on_failure="ignore"), "on_failure"),
+        (lambda: theory.solve(theory.SoftSelection, E, 1), "learner"),
+        (lambda: theory.branches("soft", E, 1), "learner"),
+        (lambda: theory.limit("soft", E), "learner"),
+        (lambda: theory.limit(SOFT, E).angle(0.0), "alpha"),
+        (lambda: theory.solve(SOFT, (0.0, 10.0), 1), "ensemble"),
+        (lambda: theory.learning_curve(SOFT, E, ["a"]), "alpha"),
+        (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=["a"], etas=[0, 1]), "alphas"),
+        (lambda: theory.Gibbs(None), "beta"),
+        (lambda: theory.Huber(None), "delta"),
+        (lambda: theory.EmpiricalRisk(theory.Square(), None), "regularization"),
+        (lambda: theory.thresholds("a", 10.0), "eta"),
         (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=[2, 1], etas=[0, 1]), "alphas"),
         (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=[1, 2], etas=[]), "etas"),
         (lambda: theory.phase_diagram(SOFT, gamma=-1, alphas=[1, 2], etas=[0, 1]), "gamma"),

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble, angle
 from outlearn.numerics import Status
-from outlearn.theory.paths import Crossing, Stretch, crossings, energies_at, stretches
+from outlearn.theory.crossings import Crossing, crossings, energies_at
+from outlearn.theory.paths import Stretch, stretches
 from outlearn.theory.search import Found, polish, search
-from outlearn.theory.system import Learner, Points, System
+from outlearn.theory.system import Learner, Points, System, system_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +155,7 @@ def phase_diagram(
     3.92058
     """
     a, e = _axis("alphas", alphas, positive=True), _axis("etas", etas, positive=False)
-    system = learner.system()
+    system = system_of(learner)
     base = Points.of(Ensemble(float(e[0]), gamma, gamma if gamma_tilde is None else gamma_tilde), a)
     span = (float(e[0]), float(e[-1]))
     found_lines: list[Line] = []
@@ -173,7 +174,10 @@ def phase_diagram(
 
 
 def _axis(name: str, values: ArrayLike, *, positive: bool) -> Array:
-    x = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    try:
+        x = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        x = np.empty(0)
     good = x.ndim == 1 and x.size > 0 and np.isfinite(x).all() and (np.diff(x) > 0.0).all()
     if not good or (positive and x[0] <= 0.0):
         raise ParameterError(name, values, f"increasing finite values{' > 0' if positive else ''}")

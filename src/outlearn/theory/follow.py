@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,16 @@ from outlearn.exceptions import ConvergenceError, ParameterError
 from outlearn.model import Ensemble
 from outlearn.numerics import Status
 from outlearn.numerics.continuation import refine_folds, trace
-from outlearn.theory.paths import family, from_axis, to_axis
+from outlearn.theory.paths import Over, checked_interval, family, from_axis, to_axis
 from outlearn.theory.results import SaddlePoint, to_frame
 from outlearn.theory.search import search
 from outlearn.theory.solve import Branch, _check_branch, make_results
-from outlearn.theory.system import Learner, Points
+from outlearn.theory.system import Learner, Points, system_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Path", "follow"]
-
-Over = Literal["eta", "alpha", "gamma"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +68,7 @@ class Path:
 def follow(
     learner: Learner,
     ensemble: Ensemble,
-    alpha: float,
+    alpha: float = float("nan"),
     *,
     over: Over = "eta",
     start: float,
@@ -81,8 +79,9 @@ def follow(
 ) -> Path:
     """Follow the branch found at ``start`` until the parameter leaves [start, stop], through every fold.
 
-    Pseudo-arclength continuation in (v, parameter); over "alpha" and "gamma" the logarithm is walked. A
-    matched learner stays matched. The trivial solution of hard selection has nothing to follow.
+    Pseudo-arclength continuation in (v, parameter), any of those that :func:`transitions` knows; all but the
+    etas are walked by their logarithm. A matched learner stays matched over "eta" and "gamma". The trivial
+    solution of hard selection has nothing to follow.
 
     >>> from outlearn import theory
     >>> path = follow(
@@ -91,12 +90,11 @@ def follow(
     [3.9922, 3.7691]
     """
     _check_branch(branch)
-    if over not in ("eta", "alpha", "gamma"):
-        raise ParameterError("over", over, "'eta', 'alpha' or 'gamma'")
-    if start == stop or not np.isfinite([start, stop]).all() or (over != "eta" and min(start, stop) <= 0.0):
-        raise ParameterError("start", start, "a finite value other than stop (> 0 for alpha and gamma)")
-    system = learner.system()
-    base = Points.of(ensemble, alpha)
+    start, stop = checked_interval("start", over, (start, stop))
+    if not max_step > 0.0:
+        raise ParameterError("max_step", max_step, "a number > 0")
+    system = system_of(learner)
+    base = Points.of(ensemble, start if over == "alpha" else alpha)
     here = base.shifted(over, start)
     found = search(system, here)
     reachable = np.flatnonzero(found.sign >= 0)

@@ -1,4 +1,4 @@
-"""All branches over an interval of one parameter: curves, stretches between folds, crossings of energies.
+"""All branches over an interval of one parameter: curves, and stretches of them between folds.
 
 Works on many rows at once (a row: everything but that parameter fixed), so that one transition and a whole
 phase diagram are the same computation.
@@ -7,23 +7,24 @@ phase diagram are the same computation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline
 
 from outlearn.exceptions import ParameterError
-from outlearn.numerics import Status
 from outlearn.numerics.continuation import Curve, Family, refine_folds, trace
 from outlearn.theory.search import polish, search
 from outlearn.theory.system import Points, System
 
 __all__ = [
-    "Crossing",
+    "LOGARITHMIC",
     "Fold",
+    "Over",
     "Stretch",
-    "crossings",
-    "energies_at",
+    "checked_interval",
     "family",
     "from_axis",
     "stretches",
@@ -34,16 +35,35 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _CHECKPOINTS = 5
+_STEP = 1e-5
+
+Over = Literal["eta", "alpha", "gamma", "eta_tilde", "gamma_tilde"]
+OVER = get_args(Over)
+LOGARITHMIC = ("alpha", "gamma", "gamma_tilde")
 
 
 def to_axis(over: str, value: Array) -> Array:
-    """Coordinate along which curves are walked: ln for alpha and gamma, eta itself."""
-    return np.log(value) if over in ("alpha", "gamma") else np.asarray(value, dtype=np.float64)
+    """Coordinate along which curves are walked: eta itself, the logarithm of the others."""
+    return np.log(value) if over in LOGARITHMIC else np.asarray(value, dtype=np.float64)
 
 
 def from_axis(over: str, t: Array) -> Array:
     """Inverse of :func:`to_axis`."""
-    return np.exp(t) if over in ("alpha", "gamma") else np.asarray(t, dtype=np.float64)
+    return np.exp(t) if over in LOGARITHMIC else np.asarray(t, dtype=np.float64)
+
+
+def checked_interval(name: str, over: str, ends: object) -> tuple[float, float]:
+    """Two different finite values of ``over``, or an error that names the parameter."""
+    if over not in OVER:
+        raise ParameterError("over", over, f"one of {', '.join(map(repr, OVER))}")
+    try:
+        low, high = (float(x) for x in ends)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not np.isfinite([low, high]).all() or low == high or (over in LOGARITHMIC and min(low, high) <= 0.0):
+        bound = " > 0" if over in LOGARITHMIC else ""
+        raise ParameterError(name, ends, f"two different finite values{bound}")
+    return low, high
 
 
 def family(system: System, rows: Points, over: str) -> Family:
@@ -68,17 +88,20 @@ class Fold:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stretch:
-    """One branch of one row between two folds (or ends of the interval); t increases."""
+    """One branch of one row between two folds (or ends of the interval); t increases.
+
+    ``slope`` is df/dt: the energy is stationary in v, so that it is the partial derivative at fixed v.
+    """
 
     row: int
     t: Array
     v: Array
     energy: Array
+    slope: Array
     sign: int
     low_fold: Fold | None = None
     high_fold: Fold | None = None
     explicit: str | None = None
-    neighbours: list[int] = field(default_factory=list)
 
     def covers(self, t: float) -> bool:
         """Whether the branch exists at t."""
@@ -87,6 +110,13 @@ class Stretch:
     def guess(self, t: float) -> Array:
         """Unknowns interpolated at t."""
         return np.array([np.interp(t, self.t, self.v[:, i]) for i in range(self.v.shape[1])])
+
+    def energies(self, t: Array) -> Array:
+        """Energies interpolated at t by cubics, infinite where the branch does not exist."""
+        there = (t >= self.t[0]) & (t <= self.t[-1])
+        out = np.full(t.shape, np.inf)
+        out[there] = CubicHermiteSpline(self.t, self.energy, self.slope)(t[there])
+        return out
 
 
 def stretches(
@@ -222,6 +252,7 @@ def _cut(
                     t=t[keep],
                     v=v[keep],
                     energy=np.empty(0),
+                    slope=np.empty(0),
                     sign=parity,
                     low_fold=start,
                     high_fold=end,
@@ -235,14 +266,17 @@ def _cut(
     index = np.concatenate([np.full(len(s.t), s.row) for s in out])
     at = rows.take(index).shifted(over, from_axis(over, where))
     energy = system.free_energy(at, everything)
+    up, down = (at.shifted(over, from_axis(over, where + h)) for h in (_STEP, -_STEP))
+    slope = (system.free_energy(up, everything) - system.free_energy(down, everything)) / (2.0 * _STEP)
     sign = np.array([s.sign for s in out])
     if system.orientation:
         middle = np.cumsum([0] + [len(s.t) for s in out[:-1]]) + np.array([len(s.t) // 2 for s in out])
         jacobian = system.evaluate(at.take(middle), everything[middle])[1]
         sign = np.sign(np.linalg.det(jacobian)).astype(np.int64) * system.orientation
+    slope = np.where(np.isfinite(slope), slope, 0.0)  # where the equations end within a step
     cursor = 0
     for s, orientation in zip(out, sign, strict=True):
-        s.energy = energy[cursor : cursor + len(s.t)]
+        s.energy, s.slope = energy[cursor : cursor + len(s.t)], slope[cursor : cursor + len(s.t)]
         s.sign = int(orientation)
         cursor += len(s.t)
     return _distinct(out)
@@ -289,13 +323,14 @@ def _explicit(system: System, rows: Points, over: str, between: tuple[float, flo
             t = np.unique(np.concatenate([[begin], mesh[a : b + 1], [end]]))
             here = rows.take(np.full(len(t), row)).shifted(over, from_axis(over, t))
             blank = np.full(n, np.nan)
-
+            energy = np.asarray(system.explicit(here)[e].free_energy, dtype=np.float64)
             out.append(
                 Stretch(
                     row=row,
                     t=t,
                     v=np.full((len(t), n), np.nan),
-                    energy=np.asarray(system.explicit(here)[e].free_energy, dtype=np.float64),
+                    energy=energy,
+                    slope=np.gradient(energy, t) if len(t) > 1 else np.zeros(1),
                     sign=1 if extra.stable_under_iteration else -1,
                     low_fold=_edge(begin, blank) if a else None,
                     high_fold=_edge(end, blank) if b < len(mesh) - 1 else None,
@@ -319,113 +354,3 @@ def _bisect(exists: Callable[[float], bool], outside: float, inside: float) -> f
         else:
             outside = middle
     return inside
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Crossing:
-    """Where the equilibrium passes from one stretch to another."""
-
-    row: int
-    t: float
-    below: Stretch
-    above: Stretch
-    error: float
-    gap: float
-    status: Status
-
-
-def crossings(
-    system: System, rows: Points, over: str, found: list[Stretch], between: tuple[float, float]
-) -> list[Crossing]:
-    """First-order points: free energies of two reachable branches are equal and both are the lowest.
-
-    Curves end beyond the interval, each somewhere else, so that nothing is compared outside ``between``.
-    """
-    pairs: list[tuple[Stretch, Stretch, float, float]] = []
-    for row in sorted({s.row for s in found}):
-        mine = [s for s in found if s.row == row and s.sign >= 0 and len(s.t) > 1]
-        if len(mine) < 2:
-            continue
-        mesh = np.unique(np.concatenate([between, *(np.clip(s.t, *between) for s in mine)]))
-        energy = np.full((len(mine), len(mesh)), np.inf)
-        for i, s in enumerate(mine):
-            there = (mesh >= s.t[0]) & (mesh <= s.t[-1])
-            energy[i, there] = np.interp(mesh[there], s.t, s.energy)
-        best = np.argmin(energy, axis=0)
-        for j in np.flatnonzero(best[1:] != best[:-1]):
-            a, b = mine[best[j]], mine[best[j + 1]]
-            # energies between curve points are interpolated here, so the bracket gets some air
-            floor, ceiling = float(mesh[max(int(j) - 3, 0)]), float(mesh[min(int(j) + 4, len(mesh) - 1)])
-            low, high = max(a.t[0], b.t[0], floor), min(a.t[-1], b.t[-1], ceiling)
-            if low <= high:
-                pairs.append((a, b, float(low), float(high)))
-    if not pairs:
-        return []
-    t, gap, good = _equal_energies(system, rows, over, pairs)
-    fine, _, _ = _equal_energies(system.refined(), rows, over, pairs)
-    return [
-        Crossing(
-            row=a.row,
-            t=float(t[i]),
-            below=a,
-            above=b,
-            error=float(abs(fine[i] - t[i]) + 1e-13 * max(1.0, abs(t[i]))),
-            gap=float(abs(gap[i])),
-            status=Status.CONVERGED if good[i] else Status.STALLED,
-        )
-        for i, (a, b, _, _) in enumerate(pairs)
-    ]
-
-
-def energies_at(
-    system: System, rows: Points, over: str, wanted: list[tuple[Stretch, float]]
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Free energy of each stretch at its t, solved there; with the unknowns and whether it converged."""
-    n = len(system.names)
-    energy, v = np.empty(len(wanted)), np.full((len(wanted), n), np.nan)
-    good = np.ones(len(wanted), dtype=bool)
-    solve = [i for i, (s, _) in enumerate(wanted) if s.explicit is None]
-    if solve:
-        t = np.array([wanted[i][1] for i in solve])
-        at = rows.take([wanted[i][0].row for i in solve]).shifted(over, from_axis(over, t))
-        guess = np.array([wanted[i][0].guess(x) for i, x in zip(solve, t, strict=True)])
-        x, residual, _ = polish(system, at, guess, np.arange(len(solve)))
-        energy[solve], v[solve] = system.free_energy(at, x), x
-        good[solve] = (residual < 1e-10) & (np.abs(x - guess).max(axis=1) < 1.0)
-    for i, (s, where) in enumerate(wanted):
-        if s.explicit is not None:
-            energy[i] = np.interp(where, s.t, s.energy)
-    return energy, v, good
-
-
-def _equal_energies(
-    system: System, rows: Points, over: str, pairs: list[tuple[Stretch, Stretch, float, float]]
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Illinois on f_a - f_b for all pairs at once."""
-
-    def difference(t: Array) -> tuple[Array, NDArray[np.bool_]]:
-        wanted = [(s, float(x)) for (a, b, _, _), x in zip(pairs, t, strict=True) for s in (a, b)]
-        energy, _, good = energies_at(system, rows, over, wanted)
-        return energy[0::2] - energy[1::2], good[0::2] & good[1::2]
-
-    low, high = np.array([p[2] for p in pairs]), np.array([p[3] for p in pairs])
-    g_low, ok_low = difference(low)
-    g_high, ok_high = difference(high)
-    bracketed = (g_low * g_high <= 0.0) & ok_low & ok_high
-    t, gap, side = 0.5 * (low + high), np.zeros(len(pairs)), np.zeros(len(pairs))
-    for _ in range(60):
-        with np.errstate(all="ignore"):
-            t = np.where(
-                g_high != g_low, (low * g_high - high * g_low) / (g_high - g_low), 0.5 * (low + high)
-            )
-        t = np.clip(t, low, high)
-        gap, _ = difference(t)
-        up = gap * g_high > 0.0
-        g_low = np.where(up & (side == 1), 0.5 * g_low, g_low)
-        g_high = np.where(~up & (side == -1), 0.5 * g_high, g_high)
-        high, g_high = np.where(up, t, high), np.where(up, gap, g_high)
-        low, g_low = np.where(up, low, t), np.where(up, g_low, gap)
-        side = np.where(up, 1, -1)
-        if np.all((np.abs(gap) < 1e-13) | (high - low < 1e-14 * np.maximum(1.0, np.abs(t)))):
-            break
-    return t, gap, bracketed

@@ -12,12 +12,21 @@ import numpy as np
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
 from outlearn.numerics import Status
-from outlearn.theory.follow import Over
-from outlearn.theory.paths import Crossing, Fold, Stretch, crossings, from_axis, stretches, to_axis
+from outlearn.theory.crossings import Crossing, crossings
+from outlearn.theory.paths import (
+    LOGARITHMIC,
+    Fold,
+    Over,
+    Stretch,
+    checked_interval,
+    from_axis,
+    stretches,
+    to_axis,
+)
 from outlearn.theory.results import SaddlePoint
 from outlearn.theory.search import polish
 from outlearn.theory.solve import _explicit, make_results
-from outlearn.theory.system import Learner, Points
+from outlearn.theory.system import Learner, Points, system_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +105,10 @@ def transitions(
     between: tuple[float, float],
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Transition, ...]:
-    """Find every first-order transition in an interval of "eta", "alpha" or "gamma", in ascending order.
+    """Find every first-order transition in an interval of one parameter, in ascending order.
+
+    The parameter is "eta", "alpha" or "gamma" (a matched learner stays matched), or the learner's belief
+    alone: "eta_tilde" or "gamma_tilde".
 
     All branches over the interval are followed through their folds; the lower envelope of their free energies
     tells where the equilibrium changes. The parameter that is varied may keep any value in ``ensemble``
@@ -108,14 +120,12 @@ def transitions(
     >>> round(first.value, 6), round(first.lower_spinodal, 6), round(first.upper_spinodal, 6)
     (3.920583, 3.769131, 3.992206)
     """
-    if over not in ("eta", "alpha", "gamma"):
-        raise ParameterError("over", over, "'eta', 'alpha' or 'gamma'")
-    low, high = (float(x) for x in between)
-    if not (np.isfinite([low, high]).all() and low < high and (over == "eta" or low > 0.0)):
-        raise ParameterError("between", between, "two increasing finite values (> 0 for alpha and gamma)")
+    low, high = checked_interval("between", over, between)
+    if low > high:
+        raise ParameterError("between", between, "two increasing values")
+    system = system_of(learner)
     rows = Points.of(ensemble, low if over == "alpha" else alpha)
     ends = to_axis(over, np.array([low, high]))
-    system = learner.system()
     interval = (float(ends[0]), float(ends[1]))
     found = stretches(system, rows, over, interval, progress=progress)
     return tuple(_transition(learner, rows, over, c) for c in crossings(system, rows, over, found, interval))
@@ -124,7 +134,7 @@ def transitions(
 def _transition(learner: Learner, rows: Points, over: str, c: Crossing) -> Transition:
     at = rows.take([c.row]).shifted(over, from_axis(over, np.array([c.t])))
     low, high = c.above.low_fold, c.below.high_fold
-    scale = float(from_axis(over, np.array(c.t))) if over != "eta" else 1.0  # d value / d t
+    scale = _scale(over, c.t)
     return Transition(
         learner=learner,
         alpha=float(at.alpha[0]),
@@ -147,7 +157,12 @@ def _transition(learner: Learner, rows: Points, over: str, c: Crossing) -> Trans
 def _fold_error(fold: Fold | None, over: str) -> float:
     if fold is None:
         return 0.0
-    return fold.error * (float(np.exp(fold.t)) if over != "eta" else 1.0)
+    return fold.error * _scale(over, fold.t)
+
+
+def _scale(over: str, t: float) -> float:
+    """d value / d t."""
+    return float(np.exp(t)) if over in LOGARITHMIC else 1.0
 
 
 def _side(learner: Learner, at: Points, mine: Stretch, t: float, other: Stretch) -> SaddlePoint:
