@@ -11,8 +11,7 @@ random share s of checked examples therefore gives
 
 If the most doubtful are checked first, doubt being Var(V | b₀) at the overlap q₀ before checking, the fields
 before and after are nested: b = b₀ + γ(q-q₀) V + √(γ(q-q₀)) x', for the posterior mean is a martingale when
-information is added. C2 becomes an average over b₀ and x' in which the checked part of the b₀ has u = V
-        (C3).
+information is added. C2 becomes an average over b₀ and x' in which the checked part of the b₀ has u = V (C3).
 """
 
 from __future__ import annotations
