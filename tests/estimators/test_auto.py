@@ -47,6 +47,23 @@ def _angles(n, alpha, eps, seeds):
     return np.mean(out, axis=0)
 
 
+def test_unequal_classes_among_outliers_too_do_not_mislead_the_comparison():
+    # nine in ten labels are of one class, whether they mean anything or not
+    rng = np.random.default_rng(0)
+    n, p = 10, 300
+    center = rng.standard_normal(n)
+    center /= np.linalg.norm(center)
+    y = np.where(rng.random(p) < 0.9, 1, -1)
+    informative = rng.random(p) < 0.5
+    X = np.sqrt(0.1) * rng.standard_normal((p, n)) + np.outer(y * informative, center)
+    model = AutoSelectionClassifier(random_state=0).fit(X, y)
+    assert model.winner_ in {"soft", "bayes"}
+    assert model.contamination_ == pytest.approx(0.5, abs=0.1)
+    truth = rng.choice([-1, 1], 2000)
+    fresh = np.sqrt(0.1) * rng.standard_normal((2000, n)) + np.outer(truth, center)
+    assert model.score(fresh, truth) > 0.98
+
+
 @pytest.mark.parametrize(("n", "alpha", "eps"), [(200, 3, 0.95), (200, 1, 0.9)])
 def test_is_never_worse_than_hebb_at_the_transition(n, alpha, eps):
     auto, hebb = _angles(n, alpha, eps, 3)

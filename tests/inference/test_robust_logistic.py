@@ -94,6 +94,19 @@ def test_calibration_finds_slope_and_contamination():
     )
 
 
+def test_calibration_knows_that_outliers_may_have_unequal_labels():
+    rng = np.random.default_rng(3)
+    scores = 2.0 * rng.standard_normal((40000, 1)) + 3.0
+    truth = rng.random(40000) < 1 / (1 + np.exp(-scores[:, 0]))
+    garbage = rng.random(40000) < 0.6
+    for share, expected in ((truth.mean(), truth.mean()), (0.5, 0.5)):
+        labels = np.where(garbage, rng.random(40000) < share, truth).astype(np.intp)
+        found = calibrate(scores, labels, np.ones(40000))
+        assert found.coin[1] == pytest.approx(expected, abs=0.01)
+        assert found.slope == pytest.approx(1.0, rel=0.1)
+        assert found.contamination == pytest.approx(0.6, abs=0.03)
+
+
 def test_stacking_maximises_the_mixture():
     rng = np.random.default_rng(4)
     logs = np.log(rng.uniform(0.2, 0.9, (3, 500)))

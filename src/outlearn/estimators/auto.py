@@ -256,7 +256,8 @@ class AutoSelectionClassifier(SelectionClassifier):
             scale, self.label_contamination_ = final.slope, final.contamination
         else:
             unknown = np.full(len(labels), np.nan)
-            self.calibrations_ = (Calibration(slope=1.0, contamination=0.0, log_proba=unknown),)
+            fair = np.full(trial.n_classes, 1.0 / trial.n_classes)
+            self.calibrations_ = (Calibration(slope=1.0, contamination=0.0, coin=fair, log_proba=unknown),)
             one = np.ones(1)
             reason = "a class has too few examples to compare members"
             verdict = _Verdict(weights=one, units=one, held_out=one * np.nan, behind=one * 0.0, reason=reason)
@@ -431,9 +432,8 @@ def _weigh(trial: _Trial, tried: list[_Tried], calibrations: tuple[Calibration, 
 def _informative(c: Calibration, scores: Array, labels: Labels, count: float) -> Array:
     """Probability that a label is no coin; a pinch of coins, so that clean data are ranked by doubt too."""
     e = max(c.contamination, 1.0 / (count + 2.0))
-    loss = label_loss(c.slope * scores, labels, e)[0]
-    k = 2 if scores.shape[1] == 1 else scores.shape[1]
-    return np.asarray(np.clip(1.0 - e / k * np.exp(loss), 0.0, 1.0))
+    loss = label_loss(c.slope * scores, labels, e, c.coin)[0]
+    return np.asarray(np.clip(1.0 - e * c.coin[labels] * np.exp(loss), 0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -649,7 +649,9 @@ class _Trial:
             if not np.isfinite(scores).all():
                 return None
             held[self.fold == f] = scores
-            proba = fitted.predict_proba(unseen)[np.arange(len(out)), self.labels[out]]
+            # labels as observed, those of outliers too, which the mixture has as frequent as all labels
+            proba = fitted.model_.label_proba(unseen, coin=fitted.model_.mixture.garbage_labels)
+            proba = proba[np.arange(len(out)), self.labels[out]]
             own[self.fold == f] = np.log(np.maximum(proba, 1e-300))
         return _Tried(member=member, held_out=held, own=own)
 

@@ -128,6 +128,7 @@ def _pack_pool(estimator: AutoSelectionClassifier) -> tuple[dict[str, Any], dict
             "n_iter": int(member.n_iter),
             "slope": float(c.slope),
             "coins": float(c.contamination),
+            "coin": np.asarray(c.coin).tolist(),
             "selector": None,
         }
         if member.selector is not None:
@@ -196,7 +197,10 @@ def _rebuild_pool(header: dict[str, Any], arrays: dict[str, Any]) -> AutoSelecti
         )
         calibrations.append(
             Calibration(
-                slope=float(entry["slope"]), contamination=float(entry["coins"]), log_proba=np.zeros(0)
+                slope=float(entry["slope"]),
+                contamination=float(entry["coins"]),
+                coin=np.array(entry["coin"], dtype=np.float64).reshape(k),
+                log_proba=np.zeros(0),
             )
         )
     rows: list[dict[str, Any]] = [

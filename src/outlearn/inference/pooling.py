@@ -2,10 +2,11 @@
 
 Every rule gives scores; what they say of the observed labels is brought to one form,
 
-    p(y | x) = (1 - ε) softmax_y(a·score) + ε/K   with a > 0,
+    p(y | x) = (1 - ε) softmax_y(a·score) + ε q_y   with a > 0,
 
-so that rules are compared by their direction, not by how well they know their own certainty. Weights are
-those of stacking: the mixture of the p(y | x) that foretells held-out labels best.
+so that rules are compared by their direction, not by how well they know their own certainty. The labels
+of outliers are fair coins, q_y = 1/K, or as unequal as all labels are: whichever foretells better.
+Weights are those of stacking: the mixture of the p(y | x) that foretells held-out labels best.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Labels = NDArray[np.intp]
 
 _STARTS = (-6.0, 0.0, 2.0)  # log odds of the contamination
 _WIDEST = 12.0  # slopes and contaminations beyond say the same
+_FAIR = 0.01  # classes whose frequencies differ by less are equally frequent
 _SPHERICAL = 1.5
 _MOST_CELLS = 400_000
 _PRIOR = 0.02  # a hair, on ln a and on the log odds of ε: keeps what the labels leave open from running away
@@ -37,6 +39,8 @@ class Calibration:
 
     slope: float
     contamination: float
+    coin: Array
+    """(K,): q, how often the label of an outlier shows every class."""
     log_proba: Array
     """(P,): ln p of the observed label of every example used."""
 
@@ -52,30 +56,42 @@ def calibrate(scores: Array, labels: Labels, weights: Array) -> Calibration:
     spread = max(float(np.sqrt(weights @ (scores**2).mean(axis=1) / total)), 1e-300)
     Z = scores / spread
 
-    def objective(v: Array) -> tuple[float, Array]:
+    def objective(v: Array, coin: Array) -> tuple[float, Array]:
         slope, share = np.exp(v[0]), float(expit(v[1]))
-        loss, slopes = label_loss(slope * Z, labels, share)
+        loss, slopes = label_loss(slope * Z, labels, share, coin)
         by_slope = slope * float(weights @ (slopes * Z).sum(axis=1)) / total
         # by the log odds of the share: the share now, minus the posterior probability that a label is a coin
-        by_share = share - float(weights @ (share / k * np.exp(loss))) / total
+        by_share = share - float(weights @ (share * coin[labels] * np.exp(loss))) / total
         value = float(weights @ loss) / total + _PRIOR / total * float(v @ v)
         return value, np.array([by_slope, by_share]) + 2.0 * _PRIOR / total * v
 
+    frequencies = np.bincount(labels, weights, k) / total
+    coins = [np.full(k, 1.0 / k)]
+    if np.abs(frequencies - 1.0 / k).max() > _FAIR:
+        coins.append(frequencies)
     runs = [
-        optimize.minimize(
-            objective,
-            np.array([0.0, start]),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(-_WIDEST, _WIDEST)] * 2,
-            options={"maxiter": 300, "gtol": 1e-10, "ftol": 1e-15},
+        (
+            optimize.minimize(
+                objective,
+                np.array([0.0, start]),
+                args=(coin,),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(-_WIDEST, _WIDEST)] * 2,
+                options={"maxiter": 300, "gtol": 1e-10, "ftol": 1e-15},
+            ),
+            coin,
         )
+        for coin in coins
         for start in _STARTS
     ]
-    v = min(runs, key=lambda run: float(run.fun)).x
-    slope, share = float(np.exp(v[0])), float(expit(v[1]))
+    best, coin = min(runs, key=lambda run: float(run[0].fun))
+    slope, share = float(np.exp(best.x[0])), float(expit(best.x[1]))
     return Calibration(
-        slope=slope / spread, contamination=share, log_proba=-label_loss(slope * Z, labels, share)[0]
+        slope=slope / spread,
+        contamination=share,
+        coin=coin,
+        log_proba=-label_loss(slope * Z, labels, share, coin)[0],
     )
 
 

@@ -114,8 +114,8 @@ class FittedMixture:
             H = self.log_densities(X)[:, :-1] + np.log(self.mixture.class_prior)
         return np.asarray(H - np.logaddexp.reduce(H, axis=1, keepdims=True))
 
-    def label_proba(self, X: Any) -> Array:
-        """(P, K): p(y | x) on the contaminated stream; the label of an outlier is a fair coin."""
+    def label_proba(self, X: Any, coin: Array | None = None) -> Array:
+        """(P, K): p(y | x) on the contaminated stream; the label of an outlier is a coin, fair if None."""
         m, k = self.mixture, self.mixture.n_classes
         right, wrong, garbage = m.states
         with np.errstate(divide="ignore"):
@@ -125,7 +125,7 @@ class FittedMixture:
         true = right / (right + wrong) if right + wrong > 0.0 else 1.0
         flip = (1.0 - true) / (k - 1.0)
         proba = (true - flip) * posterior[:, :k] + flip * posterior[:, :k].sum(axis=1, keepdims=True)
-        proba += posterior[:, k:] / k
+        proba += posterior[:, k:] * (1.0 / k if coin is None else coin)
         return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
     def inlier_proba(self, X: Any, labels: NDArray[np.intp]) -> Array:

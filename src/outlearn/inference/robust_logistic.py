@@ -103,15 +103,22 @@ def _informative(scores: Array, labels: Labels, contamination: float) -> Array:
     return np.asarray(expit(own + np.log1p(-contamination) - np.log(contamination / k)))
 
 
-def label_loss(scores: Array, labels: Labels, contamination: float) -> tuple[Array, Array]:
-    """-ln p(y | x) of every example, and its derivative by the scores."""
+def label_loss(
+    scores: Array, labels: Labels, contamination: float, coin: Array | None = None
+) -> tuple[Array, Array]:
+    """-ln p(y | x) of every example, and its derivative by the scores.
+
+    ``coin`` (K,) is how often a label that is a coin shows every class; equally often when left out.
+    """
+    k = 2 if scores.shape[1] == 1 else scores.shape[1]
+    by_chance = contamination / k if coin is None else contamination * coin[labels]
     if scores.shape[1] == 1:
         sign = 2.0 * labels - 1.0
         own = log_expit(sign * scores[:, 0])
         if contamination == 0.0:
             return -own, (-sign * expit(-sign * scores[:, 0]))[:, None]
         informative = own + np.log1p(-contamination)
-        total = np.logaddexp(informative, np.log(contamination / 2.0))
+        total = np.logaddexp(informative, np.log(by_chance))
         slope = -sign * np.exp(informative - total) * expit(-sign * scores[:, 0])
         return -total, slope[:, None]
     logs = scores - logsumexp(scores, axis=1, keepdims=True)
@@ -121,7 +128,7 @@ def label_loss(scores: Array, labels: Labels, contamination: float) -> tuple[Arr
     if contamination == 0.0:
         return -own, slope
     informative = own + np.log1p(-contamination)
-    total = np.logaddexp(informative, np.log(contamination / scores.shape[1]))
+    total = np.logaddexp(informative, np.log(by_chance))
     return -total, slope * np.exp(informative - total)[:, None]
 
 
