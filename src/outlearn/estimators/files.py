@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ __all__ = ["load", "save"]
 
 _FORMAT = "outlearn-model"
 _VERSION = 1
+# what readers of zip and JSON raise on bytes that are not theirs (RuntimeError: encrypted, nested too deeply)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, RuntimeError)
+_NOT_A_MODEL = (TypeError, IndexError, AttributeError, np.linalg.LinAlgError)
 _MIXTURE_ARRAYS = (
     "midpoint",
     "centers",
@@ -230,12 +234,12 @@ def load(path: str | os.PathLike[str]) -> SelectionClassifier:
         raise DataError(f"{name}: no such file") from None
     except IsADirectoryError:
         raise DataError(f"{name} is a directory, not a model file") from None
-    except (zipfile.BadZipFile, KeyError, EOFError, OSError, ValueError, NotImplementedError) as error:
+    except (*_DAMAGE, OSError, EOFError) as error:
         raise DataError(f"{name} is not an outlearn model file, or is damaged ({error})") from None
     try:
         seal = json.loads(parts["seal.json"])
         kind, version, digest = seal["format"], seal["version"], seal["sha256"]
-    except (ValueError, KeyError, TypeError):
+    except (*_DAMAGE, TypeError):
         raise DataError(f"{name} is not an outlearn model file: its seal cannot be read") from None
     if kind != _FORMAT:
         raise DataError(f"{name} is not an outlearn model file but {kind!r}")
@@ -248,7 +252,7 @@ def load(path: str | os.PathLike[str]) -> SelectionClassifier:
         with np.load(io.BytesIO(parts["arrays.npz"]), allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
         return _rebuild(header, arrays)
-    except (ValueError, KeyError, TypeError, IndexError, np.linalg.LinAlgError) as error:
+    except (*_DAMAGE, *_NOT_A_MODEL) as error:
         raise DataError(f"{name} does not describe a model: {error}") from None
 
 
