@@ -118,6 +118,7 @@ def test_parquet_lists_become_columns(tmp_path):
         ("a,y\n1,-1.0\n2,1.0\n", [-1, 1], "i"),
         ("a,y\n1,true\n2,false\n", [True, False], "b"),
         ("a,y\n1,yes\n2,no\n", ["yes", "no"], "U"),
+        ("a,y\n1,0.5\n2,1.5\n3,1.5\n4,0.5\n", ["0.5", "1.5", "1.5", "0.5"], "U"),
     ],
 )
 def test_labels_keep_their_kind(write, text, expected, kind):
@@ -141,6 +142,8 @@ def test_labels_keep_their_kind(write, text, expected, kind):
         ("a,b,y\n1,2,x\n1,3,x\n", "the label 'y' has one class only, 'x'"),
         ("a,y\n1,1.5\n2,2.5\n3,4.4\n4,1.1\n", "the label 'y' has 4 different values in 4 rows"),
         ("a,b,y\n1,inf,x\n1,3,z\n", "column 'b', row 1: the value is infinite"),
+        ("a,b,y\n1,2,x\n1,-3e200,z\n", "column 'b', row 2: the value is too large to square"),
+        ("a,b,y\n1,2,x\n", "the label 'y' has one class only, 'x'"),
         ("a,b,y\n1,2,x\n1,3,z\n2,oops,z\n", "column 'b', row 3: 'oops' is not a number"),
         ("1,2,3\n4,5,6\n", "the first line holds numbers; a line with the columns' names is needed"),
         ("a,a,y\n1,2,x\n1,3,z\n", "the header names 'a' more than once"),
@@ -183,6 +186,29 @@ def test_arrays_of_different_length_are_named(tmp_path):
         np.savez(file, X=np.ones((4, 2)), y=np.arange(3))
     with pytest.raises(DataError, match=r"one number of rows: X \(4, 2\), y \(3,\)"):
         read_table(tmp_path / "x.npz", label="y")
+
+
+def test_columns_of_one_name_are_refused_in_every_format(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table([[1, 2], [3, 4], [0, 1]], names=["a", "a", "y"]), tmp_path / "x.parquet")
+    with (tmp_path / "x.npz").open("wb") as file:
+        np.savez(file, X=np.eye(2), a=np.arange(2.0), y=np.arange(2), feature_names=["a", "b"])
+    for source in ("x.parquet", "x.npz"):
+        with pytest.raises(DataError, match="names 'a' more than once"):
+            read_table(tmp_path / source, label="y")
+
+
+def test_infinite_single_precision_is_refused(tmp_path):
+    with (tmp_path / "x.npz").open("wb") as file:
+        np.savez(file, X=np.array([[1.0], [np.inf]], dtype=np.float32), y=np.arange(2))
+    with pytest.raises(DataError, match="column 'X0', row 2: the value is infinite"):
+        read_table(tmp_path / "x.npz", label="y")
+
+
+def test_a_model_may_be_tried_on_labels_of_one_class(write):
+    assert list(read_table(write("a,y\n1,x\n2,x\n"), label="y", columns=["a"]).y) == ["x", "x"]
 
 
 def test_a_missing_file_is_the_systems_error(tmp_path):

@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = ["Table", "read_table"]
 
 _SEPARATORS = (",", ";", "\t")
 _MOST_NAMES = 12  # listed in a message
+_LARGEST = 1e150  # its square is a number still
 _MOST_CLASSES = 0.5  # a label with more different values per example is a measurement, not a class
 
 
@@ -37,7 +39,7 @@ class Table:
     X : DataFrame of shape (n_samples, n_features)
         Finite numbers; the index is the row in the file, from 1.
     y : array of shape (n_samples,) or None
-        Labels: whole numbers where the column holds such, else text.
+        Labels: whole numbers or booleans where the column holds such, else text.
     label : str or None
         Name of the label's column.
     left_out : mapping of column name to reason
@@ -116,6 +118,7 @@ def read_table(
     if not len(frame):
         raise DataError(f"{name}: there are column names but no rows")
     frame.columns = [str(column) for column in frame.columns]
+    _refuse_repeated(list(frame), name)
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
 
     if label is not None and label not in frame:
@@ -146,6 +149,7 @@ def read_table(
         if not len(X):
             raise DataError(f"{name}: every row has a missing value")
     _refuse_infinite(X, name)
+    y = None if labels is None else _classes(labels, name, to_learn=columns is None)
     if drop_constant:
         values = X.to_numpy()
         constant = list(X.columns[(values[:1] == values).all(axis=0)])
@@ -153,7 +157,6 @@ def read_table(
         X = X.drop(columns=constant)
     if not X.shape[1]:
         raise DataError(f"{name}: no numeric column to learn from; the columns are {_listed(list(frame))}")
-    y = None if labels is None else _classes(labels, name)
     return Table(X=X, y=y, label=label, left_out=left_out, dropped_rows=dropped, source=name)
 
 
@@ -183,9 +186,7 @@ def _from_csv(name: str, content: bytes) -> pd.DataFrame:
     header = [cell.strip() for cell in cells]
     if all(_is_number(cell) for cell in header):
         raise DataError(f"{name}: the first line holds numbers; a line with the columns' names is needed")
-    twice = {cell for cell in header if header.count(cell) > 1}
-    if twice:
-        raise DataError(f"{name}: the header names {_listed(sorted(twice))} more than once")
+    _refuse_repeated(header, name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # more fields than names: else cut off
@@ -212,9 +213,10 @@ def _from_parquet(name: str, content: bytes) -> pd.DataFrame:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(content))
+        table = pyarrow.parquet.ParquetFile(io.BytesIO(content)).read()
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{name}: damaged or truncated Parquet file: {str(error).splitlines()[0]}") from None
+    _refuse_repeated(table.column_names, name)
     columns: dict[str, Any] = {}
     for column, values in zip(table.column_names, table.columns, strict=True):
         if pyarrow.types.is_fixed_size_list(values.type):
@@ -284,17 +286,19 @@ def _numbers(values: pd.Series, name: str) -> Any:
     return converted.astype(np.float64)
 
 
-def _classes(labels: pd.Series, name: str) -> NDArray[Any]:
+def _classes(labels: pd.Series, name: str, *, to_learn: bool) -> NDArray[Any]:
     values = labels.to_numpy()
     if pd.api.types.is_bool_dtype(labels.dtype):
         values = values.astype(bool)
     elif pd.api.types.is_numeric_dtype(labels.dtype):
         values = values.astype(np.float64)
-        if np.isfinite(values).all() and (values == np.round(values)).all():
-            values = values.astype(np.int64)
+        whole = np.isfinite(values).all() and (values == np.round(values)).all()
+        values = values.astype(np.int64) if whole else values.astype(str)
     else:
         values = np.array([str(value) for value in values])
     found = np.unique(values)
+    if not to_learn:  # what a model says may be compared with labels of one class, or of one example
+        return values
     if len(found) == 1:
         raise DataError(f"{name}: the label {labels.name!r} has one class only, {_plain(found[0])!r}")
     if len(found) > max(2, _MOST_CLASSES * len(values)):
@@ -319,11 +323,20 @@ def _missing(X: pd.DataFrame, labels: pd.Series | None, content: bytes) -> str:
     return f"column {column!r}, row {row}: the value is missing{more}; {advice}"
 
 
+def _refuse_repeated(names: Sequence[str], name: str) -> None:
+    twice = sorted(column for column, count in Counter(names).items() if count > 1)
+    if twice:
+        raise DataError(f"{name}: the header names {_listed(twice)} more than once")
+
+
 def _refuse_infinite(X: pd.DataFrame, name: str) -> None:
-    infinite = np.isinf(X.to_numpy())
-    if infinite.any():
-        row, column = np.argwhere(infinite)[0]
-        raise DataError(f"{name}: column {X.columns[column]!r}, row {X.index[row]}: the value is infinite")
+    values = X.to_numpy()
+    largest = min(_LARGEST, float(np.finfo(values.dtype).max))
+    beyond = (values > largest) | (values < -largest)
+    if beyond.any():
+        row, column = np.argwhere(beyond)[0]
+        what = "is infinite" if np.isinf(values[row, column]) else "is too large to square"
+        raise DataError(f"{name}: column {X.columns[column]!r}, row {X.index[row]}: the value {what}")
 
 
 def _no_column(column: str, frame: pd.DataFrame) -> str:
