@@ -54,12 +54,12 @@ def plan(
     from outlearn.model import Ensemble
     from outlearn.practice import diagnose
     from outlearn.practice import plan as make_plan
+    from outlearn.practice.planning import check_goal
     from outlearn.practice.tables import read_table
 
     if output is not None:
         check_writable(output)
-    if not 0.0 < target_error < 0.5:  # before minutes are spent on data
-        raise ParameterError("target_error", target_error, "a number in (0, 1/2)")
+    check_goal(target_error, kind, max_samples)  # before minutes are spent on data
     rows = None
     if data is not None:
         if label is None:

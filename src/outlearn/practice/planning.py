@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from outlearn.practice.predictions import (
     log_tan,
 )
 
-__all__ = ["Checking", "Curve", "Need", "Plan", "plan"]
+__all__ = ["Checking", "Curve", "Need", "Plan", "check_goal", "plan"]
 
 Array = NDArray[np.float64]
 Kind = Literal["test", "direction"]
@@ -242,6 +242,22 @@ class Plan:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
 
+def check_goal(target_error: float, kind: str = "test", max_samples: int | None = None) -> None:
+    """Refuse a goal that makes no sense, before anything is computed for it.
+
+    >>> check_goal(0.7)
+    Traceback (most recent call last):
+    ...
+    outlearn.exceptions.ParameterError: target_error = 0.7 is not permitted: a number in (0, 1/2)
+    """
+    if isinstance(target_error, bool | str) or not 0.0 < target_error < 0.5:
+        raise ParameterError("target_error", target_error, "a number in (0, 1/2)")
+    if kind not in get_args(Kind):
+        raise ParameterError("kind", kind, "'test' or 'direction'")
+    if max_samples is not None:
+        _count("max_samples", max_samples)
+
+
 def plan(
     source: Diagnosis | Ensemble,
     *,
@@ -277,13 +293,9 @@ def plan(
     >>> plan(Ensemble.from_contamination(0.8, gamma=2.0), target_error=0.05, n_features=100).verdict
     'Not reachable: a test error of 0.05. Even with unlimited examples the classes overlap by 0.0786.'
     """
+    check_goal(target_error, kind, max_samples)
+    max_samples = None if max_samples is None else int(max_samples)
     worlds, n, n_now, check_first = _worlds(source, n_features, n_samples)
-    if isinstance(target_error, bool | str) or not 0.0 < target_error < 0.5:
-        raise ParameterError("target_error", target_error, "a number in (0, 1/2)")
-    if kind not in ("test", "direction"):
-        raise ParameterError("kind", kind, "'test' or 'direction'")
-    if max_samples is not None:
-        max_samples = _count("max_samples", max_samples)
     for name in learners:
         if name not in LEARNERS:
             raise ParameterError("learners", name, f"any of {', '.join(LEARNERS)}")
