@@ -202,10 +202,8 @@ def test_large_alpha_is_the_limit(learner, ensemble):
     alpha = 1e6
     s = theory.solve(learner, ensemble, alpha)
     assert pytest.approx(limit.R_inf, rel=1e-4) == s.R
-    half = 0.5 if learner is PRINTED_HARD else 1.0
-    assert (s.Q - s.R**2) * alpha == pytest.approx(half * limit.c, rel=1e-3)
-    if learner is not PRINTED_HARD:
-        assert s.angle == pytest.approx(limit.angle(alpha), rel=1e-3)
+    assert (s.Q - s.R**2) * alpha == pytest.approx(limit.c, rel=1e-3)
+    assert s.angle == pytest.approx(limit.angle(alpha), rel=1e-3)
     assert s.free_energy / alpha == pytest.approx(limit.energy, rel=1e-3)
 
 

@@ -48,7 +48,8 @@ class HardSelection:
 
         With ``t_V = (g R²/2 + eta - g V R) sqrt(gamma)/(g R)``, ``H_V = Phi_N(-t_V)``, Q_0 = sum_V p_V H_V,
         ``R (p_0 H_0 + p_1 H_1) = p_1 H_1 + (p_0 phi(t_0) + p_1 phi(t_1))/sqrt(gamma)``. The gain is positive
-        for every finite eta: something is always learnt.
+        for every finite eta: something is always learnt. Printed and exact equations have the same R_inf; the
+        printed second moment halves c.
         """
         if ensemble.eta_tilde == -math.inf:
             reference = Hebb().limit(ensemble)
@@ -56,7 +57,7 @@ class HardSelection:
                 learner=self,
                 ensemble=ensemble,
                 R_inf=reference.R_inf,
-                c=reference.c,
+                c=2.0 * self.system().rate * reference.c,
                 residual=reference.residual,
                 status=reference.status,
             )
@@ -110,7 +111,7 @@ def _limit(learner: HardSelection, e: Ensemble) -> Limit:
         learner=learner,
         ensemble=e,
         R_inf=float(R),
-        c=float(g * g / gamma * level / inverse**2),
+        c=float(2.0 * learner.system().rate * g * g / gamma * level / inverse**2),
         energy=-expected_gain(e, R),
         residual=residual,
         status=Status.CONVERGED if good else Status.ROUNDING_FLOOR,
