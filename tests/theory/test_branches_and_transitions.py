@@ -226,6 +226,20 @@ def test_the_equilibrium_is_not_overlooked(learner, ensemble, alpha, energy):
     assert s.free_energy == pytest.approx(theory.branches(learner, ensemble, alpha)[0].free_energy, rel=1e-9)
 
 
+def test_what_newton_does_not_reach_at_once_is_solved_all_the_same():
+    svm = theory.EmpiricalRisk(theory.Hinge(), 1.0)
+    far = Ensemble(-2.558278346648912, 849.1581739125635)
+    near_floor = Ensemble(-4.1067004224158, 1403.831605980284)
+    for e, alpha in ((far, 21672.28), (near_floor, 1688868.2)):
+        assert theory.solve(svm, e, alpha).residual < 1e-10
+
+
+@pytest.mark.parametrize("learner", [SOFT, HARD, theory.BayesOptimal(), theory.Gibbs()], ids=repr)
+def test_branches_without_any_outlier_are_the_one_of_hebb(learner):
+    (only,) = theory.branches(learner, Ensemble(-math.inf, 10.0), 2.0)
+    assert pytest.approx(20 / 21, rel=1e-12) == only.R
+
+
 def test_the_solution_that_parts_the_trivial_branch_from_the_others():
     e = Ensemble(3.0084288828222, 555.59604809522)
     found = theory.branches(HARD, e, 8633.181, thorough=False)
@@ -258,6 +272,14 @@ def test_phase_diagram_agrees_with_single_solves():
         assert len(table) == diagram.n_branches.sum()
         assert table.equilibrium.sum() == alphas.size * etas.size
         assert not table.drop(columns="at_eigenvalue").isna().any().any()
+
+
+def test_a_line_keeps_its_number_on_a_coarse_grid():
+    diagram = theory.phase_diagram(
+        theory.BayesOptimal(), gamma=40, alphas=[3, 8, 30, 120, 600], etas=np.linspace(0, 10, 11)
+    )
+    assert {line.of for line in diagram.lines} == {0}
+    assert len(diagram.line("first order").alpha) == 5
 
 
 def test_stability_line_is_where_the_number_is_one():

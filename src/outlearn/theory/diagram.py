@@ -24,7 +24,8 @@ __all__ = ["Line", "PhaseDiagram", "phase_diagram"]
 
 Array = NDArray[np.float64]
 
-_SAME_LINE = 0.6  # transitions of neighbouring alphas further apart in eta belong to different lines
+# transitions further apart in eta than the step in ln alpha and this belong to different lines
+_SAME_LINE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -286,12 +287,16 @@ def _lines(system: System, base: Points, paths: list[Stretch], span: tuple[float
 
 def _tracks(base: Points, jumps: list[Crossing]) -> list[tuple[Crossing, int]]:
     """Number the transitions so that a line keeps its number from one alpha to the next, by nearness."""
-    last: dict[int, float] = {}
+    last: dict[int, tuple[float, float]] = {}  # eta and ln alpha
     out: list[tuple[Crossing, int]] = []
     for row in np.argsort(base.alpha, kind="stable"):
-        free = dict(last)
+        free, log_alpha = dict(last), float(np.log(base.alpha[row]))
         here = sorted((c for c in jumps if c.row == row), key=lambda c: c.t)
-        pairs = sorted((abs(c.t - t), i, of) for i, c in enumerate(here) for of, t in free.items())
+        pairs = sorted(
+            (abs(c.t - t) - (log_alpha - before), i, of)
+            for i, c in enumerate(here)
+            for of, (t, before) in free.items()
+        )
         taken: dict[int, int] = {}
         for gap, i, of in pairs:
             if i not in taken and of in free and gap < _SAME_LINE:
@@ -299,7 +304,7 @@ def _tracks(base: Points, jumps: list[Crossing]) -> list[tuple[Crossing, int]]:
                 del free[of]
         for i, c in enumerate(here):
             of = taken.get(i, len(last))
-            last[of] = c.t
+            last[of] = c.t, log_alpha
             out.append((c, of))
     return out
 

@@ -1,8 +1,9 @@
 """Find every solution of the saddle-point equations at many points at once.
 
-Three nets, each finer: Newton from the system's starts; the same with the known solutions deflated; a dense
-grid of starts. What was missed is noticed by counting: the solutions of a point, each with the sign of its
-Jacobian determinant, sum to one (the topological degree of the equations, which no parameter can alter).
+Nets, each finer: Newton from the system's starts; the same with the known solutions deflated; a dense grid
+of starts; at last the best attempt again, with patience. What was missed is noticed by counting: the
+solutions of a point, each with the sign of its Jacobian determinant, sum to one (the topological degree of
+the equations, which no parameter can alter).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Index = NDArray[np.int64]
 
 TOLERANCE = 1e-10
 _SAME = 1e-6
-_PATIENT, _BRISK = 30, 20  # Newton steps: what does not converge soon from a start rarely does later
+# Newton steps: what does not converge soon from a start rarely does later, but the best attempt may
+_PATIENT, _BRISK, _STUBBORN = 30, 20, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,12 +102,14 @@ def search(
         pool.add(*_flatten(starts), max_iterations=_BRISK)
     if not nets:
         return pool.found()
-    for net in ("deflate", "dense", "deflate"):
+    for net in ("deflate", "dense", "deflate", "attempt"):
         pending = np.arange(count) if thorough else np.flatnonzero(~pool.complete())
         if not pending.size:
             break
         if net == "deflate":
             pool.add_deflated(pending, starts)
+        elif net == "attempt":
+            pool.add(pool.attempt[pending], pending, max_iterations=_STUBBORN)
         else:
             grid = system.grid(points.take(pending))
             v, owner = _flatten(grid)

@@ -94,6 +94,8 @@ def solve(
     system = system_of(learner)
     points = Points.of(ensemble, _one_alpha(alpha))
     found = search(system, points)
+    if not found.complete[0]:
+        found = _continue_from_neighbours(learner, points, found)
     answer = _choose(learner, points, found, 0, branch)
     if on_failure == "raise" and answer.status in (Status.NO_SOLUTION, Status.NOT_DEFINED):
         raise ConvergenceError(
@@ -251,7 +253,7 @@ def _continue_from_neighbours(learner: Learner, points: Points, found: Found) ->
             v = far.v
             owner = far.owner
             for t in np.linspace(1.0, 0.0, 7)[1:]:
-                between = here + t * (there - here) if over == "eta" else here * move**t
+                between = here + t * move if over == "eta" else here * move**t
                 step = search(
                     system, points.shifted(over, between), seeds=(v, owner), own_starts=False, nets=False
                 )
@@ -263,7 +265,6 @@ def _continue_from_neighbours(learner: Learner, points: Points, found: Found) ->
         known=found,
         seeds=(np.concatenate(seeds), np.zeros(sum(map(len, seeds)), dtype=np.int64)),
         own_starts=False,
-        nets=False,
     )
 
 
