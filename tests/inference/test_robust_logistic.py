@@ -125,5 +125,7 @@ def test_spherical_data_are_told_from_others():
     rng = np.random.default_rng(5)
     for p, n in ((300, 200), (100, 400)):
         X = rng.standard_normal((p, n))
-        assert looks_spherical(X, np.ones(p))
-        assert not looks_spherical(X + 1.5 * rng.standard_normal((p, 1)), np.ones(p))
+        assert looks_spherical(X, np.zeros(p, dtype=np.intp), np.ones(p))
+        assert not looks_spherical(
+            X + 1.5 * rng.standard_normal((p, 1)), np.zeros(p, dtype=np.intp), np.ones(p)
+        )

@@ -39,6 +39,7 @@ _WIDEST_TIED = 600
 _SAME_SCALE = 1.5  # sampling errors by which log variances may scatter and still count as equal
 _SAYS_SOMETHING = 1.5  # standard errors that the best rule must be better than none
 _CLEARLY_BEHIND = 2.0  # standard errors that another rule must be better than the posterior mean
+_FLAT = 100.0  # prior variance of a centre, in standard units, that holds nothing back
 _TOO_LITTLE = 0.05  # weight below which a member is left out of the pool
 
 
@@ -126,8 +127,8 @@ class AutoSelectionClassifier(SelectionClassifier):
     compared by how well they foretell held-out labels, as observed; clean labels are never needed. Their
     rules are pooled with the weights of stacking. Where the features look like the model's (independent, of
     one variance) the Bayes-optimal rule is used alone, unless another is clearly better on held-out labels.
-    Where these say next to nothing (little data, mostly garbage) on other features, rules that learn least
-    from them are trusted: soft selection and Hebb's.
+    Where these say next to nothing (little data, mostly garbage) on other features, the rule that learns
+    least from them is trusted: Hebb's.
 
     Parameters
     ----------
@@ -407,10 +408,10 @@ def _weigh(trial: _Trial, tried: list[_Tried], calibrations: tuple[Calibration, 
         trusted = ("bayes",)
         reason = "the features look like the model's, where no rule beats the posterior mean"
     elif gain < _SAYS_SOMETHING and any(t.member.selects for t in tried):
-        trusted = tuple({"hebb", "soft"} & set(names))
+        trusted = ("hebb",) if "hebb" in names else tuple(names)
         reason = (
             f"held-out labels say next to nothing (the best rule gains {gain:.1f} standard errors): there "
-            "rules that need to learn little are safest"
+            "the rule that needs to learn least is safest"
         )
     if trusted:
         out = np.array([float(name in trusted) for name in names])
@@ -530,7 +531,7 @@ class _Trial:
         """Whether the features are as the Bayes-optimal member has them: independent, of one variance."""
         if sparse.issparse(self.Z):
             return False
-        return looks_spherical(self.Z[self.shown], self.weights[self.shown])
+        return looks_spherical(self.Z[self.shown], self.labels[self.shown], self.weights[self.shown])
 
     @property
     def count(self) -> float:
@@ -550,7 +551,8 @@ class _Trial:
                 hebb = HebbClassifier(n_jobs=self.settings.n_jobs)
                 tried.append(self._try("hebb", hebb, lambda _: hebb))
             if "lda" in wanted and dense:
-                lda = self._soft(contamination=0.0, label_noise=0.0, covariance="tied")
+                # centres held back by a prior would leave the threshold to the class frequencies
+                lda = self._soft(contamination=0.0, label_noise=0.0, covariance="tied", center_variance=_FLAT)
                 tried.append(self._try("lda", lda, lambda _: lda))
             form = "spherical" if self.looks_spherical() else "auto"
             if "soft" in wanted:

@@ -258,7 +258,7 @@ def likelier(
     if the model of message passing is that of the data (one variance, two classes).
     """
     wide = X.shape[1] > _WIDE * float(sample_weight.sum())
-    if n_classes > 2 or not wide or sparse.issparse(X) or not looks_spherical(X, sample_weight):
+    if n_classes > 2 or not wide or sparse.issparse(X) or not looks_spherical(X, labels, sample_weight):
         return list(candidates)
     data = MixtureData(X, labels, n_classes, "spherical", sample_weight=sample_weight)
     rivals = {(None, 0.0), (0.0, None)}

@@ -118,16 +118,19 @@ def stacking_weights(log_proba: Array, weights: Array, n_steps: int = 300) -> Ar
     return np.asarray(out / out.sum())
 
 
-def looks_spherical(X: Array, weights: Array) -> bool:
+def looks_spherical(X: Array, labels: Labels, weights: Array) -> bool:
     """Whether features look independent and of one variance, as far as finite data can tell.
 
-    tr C²/N over (tr C/N)² is near 1 + N/P for independent features of one variance (P counted as Σw).
-    Every so many rows are enough of many.
+    tr C²/N over (tr C/N)² is near 1 + N/P for independent features of one variance, give or take 2/P. C is
+    the covariance within labels, P the sum of weights; every so many rows are enough of many.
     """
     every = max(1, X.size // _MOST_CELLS)
-    X, weights = X[::every], weights[::every]
+    X, labels, weights = X[::every], labels[::every], weights[::every]
     total, n = float(weights.sum()), X.shape[1]
-    Z = (X - weights @ X / total) * np.sqrt(weights / total)[:, None]
+    of_label = np.zeros((len(labels), labels.max() + 1))
+    of_label[np.arange(len(labels)), labels] = weights
+    means = (of_label.T @ X) / np.maximum(of_label.sum(axis=0), 1e-300)[:, None]
+    Z = (X - means[labels]) * np.sqrt(weights / total)[:, None]
     gram = Z @ Z.T if len(Z) < n else Z.T @ Z
     ratio = float((gram**2).sum()) * n / float(np.trace(gram)) ** 2
-    return ratio < _SPHERICAL * (1.0 + n / total)
+    return ratio < _SPHERICAL + n / total
