@@ -140,7 +140,7 @@ def write(results: pd.DataFrame, page: str) -> None:
         _markdown(accuracy, "{:.1f}", CELL),
         "**Garbage AUC, mean over seeds**",
         _markdown(auc, "{:.3f}", CELL),
-        "**Seconds a fit** (one thread; the rivals' include the tuning of C and the cross-validated doubts)",
+        "**Seconds a fit** (of one core; the rivals' include the tuning of C and the cross-validated doubts)",
         _markdown(means(results, "seconds").groupby(level="set", sort=False).mean(), "{:.2f}", ["set"], None),
     ]
     losses = _losses(accuracy)
