@@ -56,8 +56,13 @@ def test_no_outliers_at_minus_infinity():
         ({"order": "A"}, "order"),
         ({"center": [1.0, 2.0]}, "center"),
         ({"center": [1.0, np.nan, 0.0]}, "center"),
+        ({"center": "north"}, "center"),
+        ({"dtype": "x"}, "dtype"),
+        ({"rng": "seed"}, "rng"),
+        ({"rng": -1}, "rng"),
+        ({"ensemble": (0.0, 10.0)}, "ensemble"),
     ],
 )
 def test_bad_requests_are_named(arguments, name):
     with pytest.raises(ParameterError, match=name):
-        sample(ENSEMBLE, **({"n_features": 3, "n_samples": 4, "rng": 0} | arguments))
+        sample(**({"ensemble": ENSEMBLE, "n_features": 3, "n_samples": 4, "rng": 0} | arguments))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from outlearn import theory
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
 from outlearn.numerics import Status
 from outlearn.theory.search import polish, search
@@ -298,39 +297,3 @@ def test_learning_curve_keeps_its_branch_and_its_failures():
     failing = theory.learning_curve(theory.SoftSelection("printed"), Ensemble(6.0, 10.0), [1.0, 20.0])
     assert len(failing) == 2
     assert not any(math.isnan(s.residual) for s in failing)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: theory.follow(SOFT, E, 20, over="beta", start=0, stop=1), "over"),
-        (lambda: theory.follow(SOFT, E, 20, over="eta", start=1, stop=1), "start"),
-        (lambda: theory.transitions(SOFT, E, 20, over="eta", between=(5, 1)), "between"),
-        (lambda: theory.transitions(SOFT, E, 20, over="alpha", between=(-5, 1)), "between"),
-        (lambda: theory.transitions(SOFT, E, 20, over="eta", between=(5,)), "between"),
-        (lambda: theory.transitions(SOFT, E, 20, over="eta", between=None), "between"),
-        (lambda: theory.follow(SOFT, E, 20, over="eta", start="low", stop=1), "start"),
-        (lambda: theory.follow(SOFT, E, 20, over="eta", start=0, stop=1, max_step=0), "max_step"),
-        (lambda: theory.follow(SOFT, E, over="eta", start=0, stop=1), "alpha"),
-        (lambda: theory.solve(SOFT, E, None), "alpha"),
-        (lambda: theory.solve(SOFT, E, 1, on_failure="ignore"), "on_failure"),
-        (lambda: theory.solve(theory.SoftSelection, E, 1), "learner"),
-        (lambda: theory.branches("soft", E, 1), "learner"),
-        (lambda: theory.limit("soft", E), "learner"),
-        (lambda: theory.limit(SOFT, E).angle(0.0), "alpha"),
-        (lambda: theory.solve(SOFT, (0.0, 10.0), 1), "ensemble"),
-        (lambda: theory.learning_curve(SOFT, E, ["a"]), "alpha"),
-        (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=["a"], etas=[0, 1]), "alphas"),
-        (lambda: theory.Gibbs(None), "beta"),
-        (lambda: theory.Huber(None), "delta"),
-        (lambda: theory.EmpiricalRisk(theory.Square(), None), "regularization"),
-        (lambda: theory.thresholds("a", 10.0), "eta"),
-        (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=[2, 1], etas=[0, 1]), "alphas"),
-        (lambda: theory.phase_diagram(SOFT, gamma=10, alphas=[1, 2], etas=[]), "etas"),
-        (lambda: theory.phase_diagram(SOFT, gamma=-1, alphas=[1, 2], etas=[0, 1]), "gamma"),
-    ],
-)
-def test_bad_input_is_named(call, name):
-    with pytest.raises(ParameterError) as caught:
-        call()
-    assert caught.value.name == name

@@ -9,8 +9,9 @@ from typing import Any
 from scipy.special import expit
 
 from outlearn.exceptions import ParameterError
+from outlearn.model.checks import chemical_potential, number, positive
 
-__all__ = ["Ensemble"]
+__all__ = ["Ensemble", "checked_ensemble"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +43,12 @@ class Ensemble:
     eta_tilde: float = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        eta = _number("eta", self.eta, "a number below +inf (-inf: no outliers)")
-        gamma = _number("gamma", self.gamma, "a finite number > 0")
-        gamma_tilde = (
-            gamma
-            if self.gamma_tilde is None
-            else _number("gamma_tilde", self.gamma_tilde, "a finite number > 0")
-        )
-        eta_tilde = (
-            eta
-            if self.eta_tilde is None
-            else _number("eta_tilde", self.eta_tilde, "a number below +inf (-inf: no outliers)")
-        )
-        for name, value in (("eta", eta), ("eta_tilde", eta_tilde)):
-            if math.isnan(value) or value == math.inf:
-                raise ParameterError(name, value, "a number below +inf (-inf: no outliers)")
-        for name, value in (("gamma", gamma), ("gamma_tilde", gamma_tilde)):
-            if not (0.0 < value < math.inf):
-                raise ParameterError(name, value, "a finite number > 0")
-        for name, value in (
-            ("eta", eta),
-            ("gamma", gamma),
-            ("gamma_tilde", gamma_tilde),
-            ("eta_tilde", eta_tilde),
-        ):
-            object.__setattr__(self, name, value)
+        for name, permitted in (("eta", chemical_potential), ("gamma", positive)):
+            truth = permitted(name, getattr(self, name))
+            object.__setattr__(self, name, truth)
+            belief = getattr(self, f"{name}_tilde")
+            belief = truth if belief is None else permitted(f"{name}_tilde", belief)
+            object.__setattr__(self, f"{name}_tilde", belief)
 
     @classmethod
     def from_contamination(
@@ -77,9 +59,7 @@ class Ensemble:
         eta_tilde: float | None = None,
     ) -> Ensemble:
         """Build the ensemble whose outlier fraction is ``contamination``, in [0, 1)."""
-        value = _number("contamination", contamination, "0 <= contamination < 1")
-        if not 0.0 <= value < 1.0:
-            raise ParameterError("contamination", contamination, "0 <= contamination < 1")
+        value = number("contamination", contamination, "0 <= contamination < 1", lambda x: 0.0 <= x < 1.0)
         eta = math.log(value) - math.log1p(-value) if value > 0.0 else -math.inf
         return cls(eta, gamma, gamma_tilde, eta_tilde)  # type: ignore[arg-type]
 
@@ -131,10 +111,8 @@ class Ensemble:
         return f"Ensemble({', '.join(parts)})"
 
 
-def _number(name: str, value: object, permitted: str) -> float:
-    if isinstance(value, bool | str | bytes):
-        raise ParameterError(name, value, permitted)
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ParameterError(name, value, permitted) from None
+def checked_ensemble(value: object) -> Ensemble:
+    """The ensemble itself, or an error that names the argument."""
+    if not isinstance(value, Ensemble):
+        raise ParameterError("ensemble", value, "an outlearn.model.Ensemble")
+    return value

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from outlearn.exceptions import ParameterError
-from outlearn.model.ensemble import Ensemble
+from outlearn.model.checks import choice, count, numbers
+from outlearn.model.ensemble import Ensemble, checked_ensemble
 
 __all__ = ["Dataset", "sample"]
 
@@ -74,23 +75,29 @@ def sample(
     >>> data.X.shape, float(np.round(data.center @ data.center, 9))
     ((400, 50), 50.0)
     """
-    n_features = _count("n_features", n_features)
-    n_samples = _count("n_samples", n_samples)
-    dtype = np.dtype(dtype)
+    checked_ensemble(ensemble)
+    n_features = count("n_features", n_features)
+    n_samples = count("n_samples", n_samples)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise ParameterError("dtype", dtype, "a floating-point type") from None
     if dtype.kind != "f":
         raise ParameterError("dtype", dtype.name, "a floating-point type")
-    if order not in ("C", "F"):
-        raise ParameterError("order", order, "'C' or 'F'")
-    seeds = np.random.default_rng(rng).integers(0, 2**63, size=4)
+    choice("order", order, ("C", "F"))
+    try:
+        seeds = np.random.default_rng(rng).integers(0, 2**63, size=4)
+    except (TypeError, ValueError):
+        raise ParameterError("rng", rng, "a numpy Generator, a whole number >= 0 or None") from None
     stream = np.random.Generator(np.random.SFC64([int(s) for s in seeds]))
 
     if center is None:
         B = stream.standard_normal(n_features)
         B *= np.sqrt(n_features) / np.linalg.norm(B)
     else:
-        B = np.array(center, dtype=np.float64)
-        if B.shape != (n_features,) or not np.isfinite(B).all():
-            raise ParameterError("center", B.shape, f"{n_features} finite numbers")
+        B = numbers("center", center, f"{n_features} finite numbers", np.isfinite).copy()
+        if B.shape != (n_features,):
+            raise ParameterError("center", center, f"{n_features} finite numbers")
     y = 2 * stream.integers(0, 2, size=n_samples, dtype=np.int64) - 1
     informative = stream.random(n_samples) < ensemble.informative_fraction
     X = np.empty((n_samples, n_features), dtype=dtype, order=order)
@@ -122,9 +129,3 @@ def _fill(
         factor = along[start : start + rows].astype(X.dtype)
         moved = np.flatnonzero(factor)
         block[moved] += factor[moved, None] * across
-
-
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(name, value, "a whole number >= 1")
-    return int(value)

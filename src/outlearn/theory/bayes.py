@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from scipy.special import expit
 
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import chemical_potential, is_positive, number, numbers, positive
 from outlearn.numerics.status import Status
 from outlearn.theory.bayes_averages import log_average, softplus
 from outlearn.theory.limit import Limit
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _SCAN = 800  # points of the scan for spinodals; each of them is then refined
+_ETAS = "numbers below +inf (-inf: no outliers)"
 _AREA_NODES, _AREA_WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
@@ -250,7 +251,7 @@ def thresholds(eta: float, gamma: float) -> BayesThresholds | None:
     >>> thresholds(4.0, 10.0) is None
     True
     """
-    eta, gamma = _number("eta", eta), _positive("gamma", gamma)
+    eta, gamma = chemical_potential("eta", eta), positive("gamma", gamma)
     folds = spinodals(eta, gamma)
     if not folds:
         return None
@@ -297,7 +298,7 @@ def hard_phase_onset(gamma: float) -> float:
     >>> hard_phase_onset(4.0)
     inf
     """
-    gamma = math.inf if gamma == math.inf else _positive("gamma", gamma)
+    gamma = number("gamma", gamma, "a number > 0", lambda x: x > 0.0)
     if gamma <= 4.0:
         return math.inf
 
@@ -339,7 +340,7 @@ def hard_phase(etas: ArrayLike, gamma: float) -> Any:
     import pandas as pd
 
     rows = []
-    for eta in np.atleast_1d(np.asarray(etas, dtype=float)):
+    for eta in numbers("etas", etas, _ETAS, lambda x: x < math.inf):
         found = thresholds(float(eta), gamma)
         missing = dict.fromkeys(BayesThresholds.__slots__, math.nan) | {"eta": eta, "gamma": gamma}
         rows.append(missing if found is None else found.to_dict())
@@ -358,13 +359,9 @@ def bound(alphas: ArrayLike, etas: ArrayLike, gamma: float) -> dict[str, NDArray
     array([[0.9786, 0.9892, 0.9946],
            [0.0487, 0.541 , 0.7778]])
     """
-    alpha = np.atleast_1d(np.asarray(alphas, dtype=float))
-    eta = np.atleast_1d(np.asarray(etas, dtype=float))
-    for value in alpha.ravel():
-        _positive("alphas", float(value))
-    for value in eta.ravel():
-        _number("etas", float(value))
-    gamma = _positive("gamma", gamma)
+    alpha = numbers("alphas", alphas, "finite numbers > 0", is_positive)
+    eta = numbers("etas", etas, _ETAS, lambda x: x < math.inf)
+    gamma = positive("gamma", gamma)
     found = [_solve_group(np.log(alpha), float(x), gamma, _SCAN) for x in eta]
     low, high = np.array([ts[:, 0] for ts in found]), np.array([ts[:, -1] for ts in found])
     count = np.array([1 + (np.diff(ts, axis=1) > 0.0).sum(axis=1) for ts in found])
@@ -515,19 +512,3 @@ def _refuse_mismatch(points: Points) -> None:
 
 def _expit(t: float) -> float:
     return 1.0 / (1.0 + math.exp(-t))
-
-
-def _number(name: str, value: float) -> float:
-    if not _real(value) or math.isnan(value) or value == math.inf:
-        raise ParameterError(name, value, "a number below +inf (-inf: no outliers)")
-    return float(value)
-
-
-def _positive(name: str, value: float) -> float:
-    if not _real(value) or not 0.0 < value < math.inf:
-        raise ParameterError(name, value, "a finite number > 0")
-    return float(value)
-
-
-def _real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -20,8 +20,8 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice, positive
 from outlearn.theory.bayes import BayesOptimal
 from outlearn.theory.hard import HardSelection
 from outlearn.theory.hebb import Hebb
@@ -109,12 +109,10 @@ def critical_eta(gamma: float, equations: str = "exact") -> float:
     >>> round(critical_eta(10.0, "printed"), 3), critical_eta(0.2, "printed"), critical_eta(10.0)
     (18.61, 0.0, inf)
     """
-    if not 0.0 < gamma < math.inf:
-        raise ParameterError("gamma", gamma, "a finite number > 0")
+    gamma = positive("gamma", gamma)
+    choice("equations", equations, _KINDS)
     if equations == "exact":
         return math.inf
-    if equations != "printed":
-        raise ParameterError("equations", equations, "'exact' or 'printed'")
     found = _printed_roots(gamma)
     return found[-1] if found else 0.0
 
@@ -152,7 +150,9 @@ def hard_onset(gamma: float, gamma_tilde: float | None = None, equations: str = 
     >>> hard_onset(10.0), hard_onset(10.0, equations="printed")
     (0.0, -2.5)
     """
-    g = gamma if gamma_tilde is None else gamma_tilde
+    choice("equations", equations, _KINDS)
+    gamma = positive("gamma", gamma)
+    g = gamma if gamma_tilde is None else positive("gamma_tilde", gamma_tilde)
     return -0.5 * g + g * g / ((4.0 if equations == "printed" else 2.0) * gamma)
 
 

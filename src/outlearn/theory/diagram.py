@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble, angle
+from outlearn.model.checks import is_positive, numbers
 from outlearn.numerics import Status
 from outlearn.theory.crossings import Crossing, crossings, energies_at
 from outlearn.theory.paths import Stretch, stretches
@@ -175,14 +175,9 @@ def phase_diagram(
 
 
 def _axis(name: str, values: ArrayLike, *, positive: bool) -> Array:
-    try:
-        x = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        x = np.empty(0)
-    good = x.ndim == 1 and x.size > 0 and np.isfinite(x).all() and (np.diff(x) > 0.0).all()
-    if not good or (positive and x[0] <= 0.0):
-        raise ParameterError(name, values, f"increasing finite values{' > 0' if positive else ''}")
-    return x
+    accepts = is_positive if positive else np.isfinite
+    permitted = f"increasing finite values{' > 0' if positive else ''}"
+    return numbers(name, values, permitted, lambda x: accepts(x).all() and (np.diff(x) > 0.0).all())
 
 
 def _seeds(paths: list[Stretch], a: Array, e: Array, n: int) -> tuple[Array, NDArray[np.int64]]:

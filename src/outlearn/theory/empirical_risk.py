@@ -19,8 +19,8 @@ square of g.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from scipy.special import ndtr
 
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import flag, positive
 from outlearn.numerics.gaussian import gaussian_nodes
 from outlearn.numerics.status import Status
 from outlearn.theory.limit import Limit
@@ -310,13 +311,13 @@ class EmpiricalRisk:
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
             raise ParameterError("loss", self.loss, "an instance of outlearn.theory.losses.Loss")
-        number = isinstance(self.regularization, Real) and not isinstance(self.regularization, bool)
-        if not number or not 0.0 < self.regularization < math.inf:
-            raise ParameterError("regularization", self.regularization, "a finite number > 0")
+        positive("regularization", self.regularization)
+        flag("intercept", self.intercept)
         if self.components is not None:
-            object.__setattr__(self, "components", tuple(self.components))
-            if not self.components or not all(isinstance(c, Component) for c in self.components):
+            several = tuple(self.components) if isinstance(self.components, Iterable) else ()
+            if not several or not all(isinstance(c, Component) for c in several):
                 raise ParameterError("components", self.components, "one Component or more")
+            object.__setattr__(self, "components", several)
             total = sum(c.weight for c in self.components)
             if abs(total - 1.0) > 1e-9:
                 raise ParameterError(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble, angle
+from outlearn.model.checks import count, number, positive
 from outlearn.numerics.status import Status
 from outlearn.theory.bayes import BayesOptimal
 from outlearn.theory.bayes_averages import log_average, softplus
@@ -111,34 +111,24 @@ def state_evolution(
     >>> state_evolution(Ensemble(0.0, 10.0), alpha=1.0, n_iter=3).q.round(5)
     array([0.     , 0.71429, 0.81264, 0.81597])
     """
-    points = Points.of(ensemble, alpha)
-    if points.alpha.size != 1:
-        raise ParameterError("alpha", alpha, "one finite number > 0")
+    points = Points.of(ensemble, positive("alpha", alpha))
+    tol = positive("tol", tol)
     system = BayesOptimal().system()
     ts = np.unique(system.starts(points)[:, 0, 0])  # refuses a mismatched ensemble
-    limit = 100_000 if n_iter is None else _count(n_iter)
+    limit = 100_000 if n_iter is None else count("n_iter", n_iter)
     log_scale = math.log(points.alpha[0]) + math.log(ensemble.gamma) - softplus(ensemble.eta)
 
     def next_t(q: float) -> float:
         v = ensemble.gamma * q
         return log_scale + log_average(0, 0.5 * v - ensemble.eta, v, 0.0)
 
-    if start == "uninformative":
-        t = -math.inf
-    elif start == "hebb":
+    if isinstance(start, str) and start == "hebb":
         t = next_t(0.0)
-    elif start == "informative":
-        t = math.inf
     else:
-        try:
-            q = float(start)
-        except (TypeError, ValueError):
-            q = math.nan
-        if isinstance(start, bool) or not 0.0 <= q <= 1.0:
-            raise ParameterError(
-                "start", start, "'uninformative', 'hebb', 'informative' or a number in [0, 1]"
-            )
-        t = -math.inf if q == 0.0 else math.inf if q == 1.0 else math.log(q) - math.log1p(-q)
+        words = {"uninformative": 0.0, "informative": 1.0}
+        permitted = "'uninformative', 'hebb', 'informative' or a number in [0, 1]"
+        q = words.get(start) if isinstance(start, str) else None
+        t = _logit(number("start", start, permitted, lambda x: 0.0 <= x <= 1.0) if q is None else q)
 
     trajectory = [_expit(t)]
     status = Status.ITERATION_LIMIT
@@ -176,9 +166,3 @@ def _logit(q: float) -> float:
     if q <= 0.0:
         return -math.inf
     return math.inf if q >= 1.0 else math.log(q) - math.log1p(-q)
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError("n_iter", value, "a whole number >= 1, or None")
-    return int(value)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outlearn.exceptions import ConvergenceError, ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice, finite, positive
 from outlearn.numerics import Status
 from outlearn.numerics.continuation import refine_folds, trace
-from outlearn.theory.paths import Over, checked_interval, family, from_axis, to_axis
+from outlearn.theory.paths import LOGARITHMIC, OVER, Over, family, from_axis, to_axis
 from outlearn.theory.results import SaddlePoint, to_frame
 from outlearn.theory.search import search
-from outlearn.theory.solve import Branch, _check_branch, make_results
+from outlearn.theory.solve import Branch, make_results
 from outlearn.theory.system import Learner, Points, system_of
 
 if TYPE_CHECKING:
@@ -89,12 +90,15 @@ def follow(
     >>> [round(x, 4) for x in path.fold_values]
     [3.9922, 3.7691]
     """
-    _check_branch(branch)
-    start, stop = checked_interval("start", over, (start, stop))
-    if not max_step > 0.0:
-        raise ParameterError("max_step", max_step, "a number > 0")
+    choice("over", over, OVER)
+    choice("branch", branch, get_args(Branch))
+    checked = positive if over in LOGARITHMIC else finite
+    start, stop = checked("start", start), checked("stop", stop)
+    if start == stop:
+        raise ParameterError("start", start, "another value than stop")
+    max_step = positive("max_step", max_step)
     system = system_of(learner)
-    base = Points.of(ensemble, start if over == "alpha" else alpha)
+    base = Points.of(ensemble, start if over == "alpha" else positive("alpha", alpha))
     here = base.shifted(over, start)
     found = search(system, here)
     reachable = np.flatnonzero(found.sign >= 0)

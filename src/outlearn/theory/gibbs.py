@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble, angle, distance
+from outlearn.model.checks import number
 from outlearn.numerics.gaussian import gaussian_nodes
 from outlearn.theory.bayes import roots
 from outlearn.theory.limit import Limit
@@ -316,10 +315,8 @@ class Gibbs:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.beta, bool) or not isinstance(self.beta, Real) or not 1.0 <= self.beta < math.inf:
-            raise ParameterError(
-                "beta", self.beta, "a finite number >= 1 (SoftSelection() is beta = infinity)"
-            )
+        permitted = "a finite number >= 1 (SoftSelection() is beta = infinity)"
+        number("beta", self.beta, permitted, lambda x: 1.0 <= x < math.inf)
 
     def system(self) -> GibbsSystem:
         """Give the saddle-point system."""

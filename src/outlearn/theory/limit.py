@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import numbers, positive
+from outlearn.model.ensemble import checked_ensemble
 from outlearn.numerics.status import Status
 from outlearn.theory.system import system_of
 
@@ -54,14 +55,12 @@ class Limit:
 
     def angle(self, alpha: ArrayLike) -> Any:
         """Asymptotic direction error, Φ ≃ √(c/alpha)/(π R_inf)."""
-        alphas = np.asarray(alpha, dtype=np.float64)
-        if not (alphas > 0.0).all():
-            raise ParameterError("alpha", alpha, "a number > 0")
-        return (np.sqrt(self.c / alphas) / (math.pi * self.R_inf))[()]
+        alphas = numbers("alpha", alpha, "a number > 0", lambda x: x > 0.0)
+        return (np.sqrt(self.c / alphas) / (math.pi * self.R_inf)).reshape(np.shape(alpha))[()]
 
     def order_parameters(self, alpha: float) -> tuple[float, float]:
         """R and Q to leading order."""
-        return self.R_inf, self.R_inf**2 + self.c / alpha
+        return self.R_inf, self.R_inf**2 + self.c / positive("alpha", alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a flat mapping."""
@@ -92,6 +91,4 @@ class Limit:
 def limit(learner: Learner, ensemble: Ensemble) -> Limit:
     """Give the learner's asymptotics for alpha -> infinity."""
     system_of(learner)
-    if not isinstance(ensemble, Ensemble):
-        raise ParameterError("ensemble", ensemble, "an outlearn.model.Ensemble")
-    return learner.limit(ensemble)
+    return learner.limit(checked_ensemble(ensemble))

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numba import vectorize
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from outlearn.exceptions import ParameterError
+from outlearn.model.checks import positive
 
 __all__ = ["Hinge", "Huber", "Logistic", "Loss", "Square", "SquaredHinge"]
 
@@ -138,9 +137,7 @@ class Huber(Loss):
     delta: float = 1.0
 
     def __post_init__(self) -> None:
-        number = isinstance(self.delta, Real) and not isinstance(self.delta, bool)
-        if not number or not 0.0 < self.delta < math.inf:
-            raise ParameterError("delta", self.delta, "a finite number > 0")
+        positive("delta", self.delta)
 
     def value(self, u: Array) -> Array:
         """r²/2 or delta |r| - delta²/2."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import finite, number
+from outlearn.model.checks import positive as above_zero
+from outlearn.model.ensemble import checked_ensemble
 
 __all__ = ["Component", "contaminated"]
 
@@ -34,14 +35,10 @@ class Component:
     label: int = 1
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.weight <= 1.0:
-            raise ParameterError("weight", self.weight, "a number in [0, 1]")
-        if not math.isfinite(self.overlap):
-            raise ParameterError("overlap", self.overlap, "a finite number")
-        if not 0.0 < self.precision < math.inf:
-            raise ParameterError("precision", self.precision, "a finite number > 0")
-        if self.label not in (-1, 1):
-            raise ParameterError("label", self.label, "-1 or +1")
+        _share("weight", self.weight)
+        finite("overlap", self.overlap)
+        above_zero("precision", self.precision)
+        number("label", self.label, "-1 or +1", lambda x: abs(x) == 1.0)
 
 
 def contaminated(
@@ -55,17 +52,20 @@ def contaminated(
     >>> [round(c.weight, 3) for c in contaminated(Ensemble(0.0, 10.0), positive=0.8, garbage_positive=0.5)]
     [0.4, 0.1, 0.25, 0.25]
     """
-    garbage_positive = positive if garbage_positive is None else garbage_positive
-    for name, value in (("positive", positive), ("garbage_positive", garbage_positive)):
-        if not 0.0 <= value <= 1.0:
-            raise ParameterError(name, value, "a number in [0, 1]")
+    checked_ensemble(ensemble)
+    share = _share("positive", positive)
+    garbage = share if garbage_positive is None else _share("garbage_positive", garbage_positive)
     shares = (
-        (ensemble.informative_fraction * positive, 1.0, 1),
-        (ensemble.informative_fraction * (1.0 - positive), 1.0, -1),
-        (ensemble.outlier_fraction * garbage_positive, 0.0, 1),
-        (ensemble.outlier_fraction * (1.0 - garbage_positive), 0.0, -1),
+        (ensemble.informative_fraction * share, 1.0, 1),
+        (ensemble.informative_fraction * (1.0 - share), 1.0, -1),
+        (ensemble.outlier_fraction * garbage, 0.0, 1),
+        (ensemble.outlier_fraction * (1.0 - garbage), 0.0, -1),
     )
     return tuple(
         Component(weight=weight, overlap=overlap, precision=ensemble.gamma, label=label)
         for weight, overlap, label in shares
     )
+
+
+def _share(name: str, value: object) -> float:
+    return number(name, value, "a number in [0, 1]", lambda x: 0.0 <= x <= 1.0)

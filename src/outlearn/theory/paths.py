@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
-from outlearn.exceptions import ParameterError
 from outlearn.numerics.continuation import Curve, Family, refine_folds, trace
 from outlearn.theory.search import polish, search
 from outlearn.theory.system import Points, System
@@ -24,7 +23,6 @@ __all__ = [
     "Fold",
     "Over",
     "Stretch",
-    "checked_interval",
     "family",
     "from_axis",
     "stretches",
@@ -50,20 +48,6 @@ def to_axis(over: str, value: Array) -> Array:
 def from_axis(over: str, t: Array) -> Array:
     """Inverse of :func:`to_axis`."""
     return np.exp(t) if over in LOGARITHMIC else np.asarray(t, dtype=np.float64)
-
-
-def checked_interval(name: str, over: str, ends: object) -> tuple[float, float]:
-    """Two different finite values of ``over``, or an error that names the parameter."""
-    if over not in OVER:
-        raise ParameterError("over", over, f"one of {', '.join(map(repr, OVER))}")
-    try:
-        low, high = (float(x) for x in ends)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        low = high = np.nan
-    if not np.isfinite([low, high]).all() or low == high or (over in LOGARITHMIC and min(low, high) <= 0.0):
-        bound = " > 0" if over in LOGARITHMIC else ""
-        raise ParameterError(name, ends, f"two different finite values{bound}")
-    return low, high
 
 
 def family(system: System, rows: Points, over: str) -> Family:
@@ -133,8 +117,6 @@ def stretches(
     end that lie on no curve yet start further ones, in both directions.
     """
     low, high = between
-    if not low < high:
-        raise ParameterError("between", between, "two increasing values")
     evaluate = family(system, rows, over)
     curves: list[tuple[int, Curve]] = []
     lowest, n = system.lowest, len(system.names)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice
 from outlearn.numerics import Status, gaussian_average
 from outlearn.theory.hebb import Hebb
 from outlearn.theory.limit import Limit
@@ -44,8 +44,7 @@ class SoftSelection:
     equations: Literal["exact", "printed"] = "exact"
 
     def __post_init__(self) -> None:
-        if self.equations not in ("exact", "printed"):
-            raise ParameterError("equations", self.equations, "'exact' or 'printed'")
+        choice("equations", self.equations, ("exact", "printed"))
 
     def system(self) -> SelectionSystem:
         """The saddle-point equations."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outlearn.exceptions import ConvergenceError, ParameterError
+from outlearn.exceptions import ConvergenceError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice, flag, is_positive, numbers, positive
 from outlearn.numerics import Status
 from outlearn.theory.results import SaddlePoint
 from outlearn.theory.search import TOLERANCE, Found, search
@@ -56,8 +57,8 @@ def branches(learner: Learner, ensemble: Ensemble, alpha: float, *, thorough: bo
     [('informative', 0.6485), ('uninformative', 0.0863), ('unstable', 0.3638)]
     """
     system = system_of(learner)
-    points = Points.of(ensemble, _one_alpha(alpha))
-    found = search(system, points, thorough=thorough)
+    points = Points.of(ensemble, positive("alpha", alpha))
+    found = search(system, points, thorough=flag("thorough", thorough))
     if thorough:
         found = _continue_from_neighbours(learner, points, found)
     result = Branches(describe(learner, points, found, 0))
@@ -88,11 +89,10 @@ def solve(
     >>> solve(theory.SoftSelection(), Ensemble(eta=4.0, gamma=10.0), alpha=20).status
     <Status.CONVERGED: 'The residual is below the tolerance.'>
     """
-    _check_branch(branch)
-    if on_failure not in ("raise", "return"):
-        raise ParameterError("on_failure", on_failure, "'raise' or 'return'")
+    choice("branch", branch, get_args(Branch))
+    choice("on_failure", on_failure, ("raise", "return"))
     system = system_of(learner)
-    points = Points.of(ensemble, _one_alpha(alpha))
+    points = Points.of(ensemble, positive("alpha", alpha))
     found = search(system, points)
     if not found.complete[0]:
         found = _continue_from_neighbours(learner, points, found)
@@ -116,9 +116,9 @@ def learning_curve(
     >>> [round(s.angle, 4) for s in curve]
     [0.1795, 0.0975]
     """
-    _check_branch(branch)
+    choice("branch", branch, get_args(Branch))
     system = system_of(learner)
-    points = Points.of(ensemble, alphas)
+    points = Points.of(ensemble, numbers("alphas", alphas, "finite numbers > 0", is_positive))
     found = search(system, points)
     return [_choose(learner, points, found, k, branch) for k in range(len(points))]
 
@@ -266,14 +266,3 @@ def _continue_from_neighbours(learner: Learner, points: Points, found: Found) ->
         seeds=(np.concatenate(seeds), np.zeros(sum(map(len, seeds)), dtype=np.int64)),
         own_starts=False,
     )
-
-
-def _check_branch(branch: str) -> None:
-    if branch not in ("equilibrium", "informative", "uninformative"):
-        raise ParameterError("branch", branch, "'equilibrium', 'informative' or 'uninformative'")
-
-
-def _one_alpha(alpha: object) -> float:
-    if isinstance(alpha, bool | str) or np.ndim(alpha) != 0:  # type: ignore[arg-type]
-        raise ParameterError("alpha", alpha, "one finite number > 0")
-    return alpha  # type: ignore[return-value]

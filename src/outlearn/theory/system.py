@@ -18,6 +18,8 @@ from scipy.special import expit
 
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice, is_positive, numbers
+from outlearn.model.ensemble import checked_ensemble
 
 if TYPE_CHECKING:
     from outlearn.theory.limit import Limit
@@ -45,14 +47,8 @@ class Points:
     @classmethod
     def of(cls, ensemble: Ensemble, alpha: ArrayLike) -> Points:
         """The points of one ensemble at one or many alpha, which must be positive and finite."""
-        if not isinstance(ensemble, Ensemble):
-            raise ParameterError("ensemble", ensemble, "an outlearn.model.Ensemble")
-        try:
-            alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64)).ravel()
-        except (TypeError, ValueError):
-            raise ParameterError("alpha", alpha, "a finite number > 0") from None
-        if not (np.isfinite(alphas) & (alphas > 0.0)).all():
-            raise ParameterError("alpha", alpha, "a finite number > 0")
+        checked_ensemble(ensemble)
+        alphas = numbers("alpha", alpha, "a finite number > 0", is_positive)
         return cls(alpha=alphas, **{k: np.full(alphas.size, x) for k, x in ensemble.to_dict().items()})
 
     @property
@@ -75,8 +71,7 @@ class Points:
 
     def shifted(self, over: str, value: ArrayLike) -> Points:
         """The same points with one parameter set to ``value``; a matched belief follows the truth."""
-        if over not in ("alpha", "eta", "gamma", "eta_tilde", "gamma_tilde"):
-            raise ParameterError("over", over, "'alpha', 'eta', 'gamma', 'eta_tilde' or 'gamma_tilde'")
+        choice("over", over, ("alpha", "eta", "gamma", "eta_tilde", "gamma_tilde"))
         new = {f.name: getattr(self, f.name) for f in fields(self)}
         values = np.broadcast_to(np.asarray(value, dtype=np.float64), self.alpha.shape).copy()
         if over in ("eta", "gamma"):

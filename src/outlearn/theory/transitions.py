@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice, is_positive, numbers, positive
 from outlearn.numerics import Status
 from outlearn.theory.crossings import Crossing, crossings
 from outlearn.theory.paths import (
     LOGARITHMIC,
+    OVER,
     Fold,
     Over,
     Stretch,
-    checked_interval,
     from_axis,
     stretches,
     to_axis,
@@ -120,12 +120,13 @@ def transitions(
     >>> round(first.value, 6), round(first.lower_spinodal, 6), round(first.upper_spinodal, 6)
     (3.920583, 3.769131, 3.992206)
     """
-    low, high = checked_interval("between", over, between)
-    if low > high:
-        raise ParameterError("between", between, "two increasing values")
+    choice("over", over, OVER)
+    accepts = is_positive if over in LOGARITHMIC else np.isfinite
+    permitted = f"two increasing finite values{' > 0' if over in LOGARITHMIC else ''}"
+    span = numbers("between", between, permitted, lambda x: x.size == 2 and accepts(x).all() and x[0] < x[1])
     system = system_of(learner)
-    rows = Points.of(ensemble, low if over == "alpha" else alpha)
-    ends = to_axis(over, np.array([low, high]))
+    rows = Points.of(ensemble, span[0] if over == "alpha" else positive("alpha", alpha))
+    ends = to_axis(over, span)
     interval = (float(ends[0]), float(ends[1]))
     found = stretches(system, rows, over, interval, progress=progress)
     return tuple(_transition(learner, rows, over, c) for c in crossings(system, rows, over, found, interval))
