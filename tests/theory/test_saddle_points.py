@@ -309,3 +309,11 @@ def test_extreme_parameters_give_a_number_or_a_status(learner, log_gamma, eta, l
             Status.QUADRATURE_LIMITED,
             Status.NO_SOLUTION,
         ), s
+
+
+def test_every_branch_of_the_printed_equations_is_found_below_b_of_four():
+    e = Ensemble(eta=5.2938580, gamma=13.658573, gamma_tilde=26.839135, eta_tilde=5.8253794)
+    found = theory.branches(theory.SoftSelection("printed"), e, 337.11197)
+    overlaps = sorted(s.R for s in found if s.R > 1e-3)
+    assert overlaps[:3] == pytest.approx([0.0146544, 0.0555529, 0.1871782], rel=1e-4)
+    assert all(s.residual < 1e-10 and s.z * e.gamma_tilde**2 / e.gamma < 4.0 for s in found)

@@ -33,8 +33,15 @@ class PrintedSoftSystem(SelectionSystem):
     counted: ClassVar[bool] = False  # solutions are lost at b = 4
 
     def grid(self, points: Points) -> Array:
-        """No net: where the starts find nothing there is nothing below b = 4."""
-        return self.starts(points)[:0]
+        """A net over overlap, length and b below 4."""
+        scale = np.maximum(1.0, 10.0 / points.gamma)
+        rows = []
+        for cosine in (1e-6, 0.01, 0.1, 0.4, 0.8, 0.97):
+            for level in (1e-6, 0.03, 0.3, 0.7, 1.2, 3.0):
+                for b in (0.03, 0.3, 1.0, 2.0, 3.0, 3.8):
+                    Q, z = level * scale, b * points.gamma / points.gamma_tilde**2
+                    rows.append(np.log(np.stack([cosine * np.sqrt(Q), Q * (1.0 - cosine**2), z], axis=1)))
+        return np.stack(rows)
 
     def undefined(self, points: Points, v: Array) -> NDArray[np.bool_]:
         """Rows with b >= 4."""

@@ -91,7 +91,7 @@ def search(
 
     ``seeds`` are further starts (M, n) with the point of each; ``known`` solutions are kept. ``thorough``
     casts the finer nets everywhere; otherwise they are cast only where the count says that something is
-    missing, and not at all without ``nets``.
+    missing (the dense one only if there is a count), and not at all without ``nets``.
     """
     count = len(points)
     starts = system.starts(points)
@@ -110,7 +110,7 @@ def search(
             pool.add_deflated(pending, starts)
         elif net == "attempt":
             pool.add(pool.attempt[pending], pending, max_iterations=_STUBBORN)
-        else:
+        elif thorough or system.counted:
             grid = system.grid(points.take(pending))
             v, owner = _flatten(grid)
             pool.add(v, pending[owner])
