@@ -198,6 +198,49 @@ def test_bad_data_are_explained(kind):
 
 
 @pytest.mark.parametrize("kind", [SoftSelectionClassifier, HardSelectionClassifier, HebbClassifier])
+def test_numbers_that_cannot_be_squared_are_explained(kind):
+    data = _draw(0.5, 5, 40)
+    single = data.X.astype(np.float32)
+    for X, word in (
+        (data.X * 1e200, "too large to square in float64"),
+        (data.X * 1e-200, "too small to square in float64"),
+        (single * np.float32(1e30), "too large to square in float32"),
+        (single * np.float32(1e-30), "too small to square in float32"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            kind().fit(X, data.y)
+    model = kind(covariance="diag").fit(data.X, data.y)
+    with pytest.raises(ValueError, match="too large to square"):
+        model.score_samples(data.X * 1e200)
+
+
+def test_labels_of_mixed_types_are_explained():
+    data = _draw(0.5, 5, 40)
+    with pytest.raises(ValueError, match="y mixes labels of different types"):
+        HebbClassifier().fit(data.X, np.array(["a", 1] * 20, dtype=object))
+
+
+def test_examples_that_are_all_their_label():
+    y = np.arange(40) % 2
+    model = SoftSelectionClassifier().fit(np.repeat(2.0 * y[:, None] - 1.0, 5, axis=1), y)
+    assert (model.predict(2.0 * np.eye(2, 5) - 1.0) == 0).all()
+    # certainty of a label is no reason to warn
+    assert np.isneginf(model.predict_log_proba(np.full((1, 5), -1e3)).min()) or model.contamination_ > 0.0
+
+
+def test_not_worse_than_hebb_where_nothing_can_be_told():
+    """Few examples in many dimensions: neither a form of the noise nor wrong labels are fitted to chance."""
+    errors = []
+    for seed in range(6):
+        data = sample(Ensemble.from_contamination(0.8, gamma=10.0), 600, 120, rng=seed)
+        models = (HebbClassifier(), SoftSelectionClassifier(random_state=0))
+        errors.append([overlaps(m.fit(data.X, data.y).coef_[0], data.center).angle for m in models])
+    hebb, soft = np.transpose(errors)
+    assert (soft - hebb).mean() < 0.002
+    assert (soft - hebb).max() < 0.01
+
+
+@pytest.mark.parametrize("kind", [SoftSelectionClassifier, HardSelectionClassifier, HebbClassifier])
 def test_shapes_that_do_not_match_are_explained(kind):
     data = _draw(0.5, 5, 40)
     model = kind(covariance="spherical")

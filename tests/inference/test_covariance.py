@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from outlearn.inference.covariance import Covariance, cross, estimate, moment, oracle_shrinkage
+from outlearn.inference.covariance import (
+    Covariance,
+    cross,
+    estimate,
+    moment,
+    oracle_shrinkage,
+    passes_for_a_sphere,
+)
 
 
 def _matrix(structure, values, n):
@@ -50,3 +57,20 @@ def test_shrinkage_keeps_wide_data_invertible_and_fades_with_examples():
         assert np.linalg.eigvalsh(cov.values)[0] > 0.0
     assert shares[0] > shares[1] > shares[2]
     assert shares[2] < 0.02
+
+
+def test_a_sphere_passes_and_little_else_does():
+    rng = np.random.default_rng(0)
+    labels, ones = np.arange(200) % 2, np.ones(200)
+    for n in (30, 200, 1000):
+        plain = rng.standard_normal((200, n))
+        assert passes_for_a_sphere(plain + 3.0 * labels[:, None], labels, ones)
+        spike = plain + 4.0 * rng.standard_normal((200, 1)) / np.sqrt(n)  # two centres, one direction
+        assert passes_for_a_sphere(spike, labels, ones)
+        assert not passes_for_a_sphere(plain * rng.uniform(0.7, 1.3, n), labels, ones)
+        near = plain + 0.7 * np.roll(plain, 1, axis=1)
+        assert not passes_for_a_sphere(near, labels, ones)
+    twice = np.repeat(plain, 2, axis=0)
+    assert passes_for_a_sphere(plain, labels, 2.0 * ones) == passes_for_a_sphere(
+        twice, np.repeat(labels, 2), np.ones(400)
+    )

@@ -35,6 +35,7 @@ from outlearn.inference.evidence import (
     choose,
     climb_all,
     likelier,
+    of_needed_forms,
     select,
     starts_for,
 )
@@ -49,6 +50,7 @@ from outlearn.inference.mixture import (
 )
 from outlearn.inference.posterior import FittedMixture, project
 from outlearn.inference.results import FitStatus
+from outlearn.inference.rows import refuse_magnitude
 
 __all__ = ["Finished", "SelectionClassifier"]
 
@@ -142,7 +144,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         before = getattr(self, "model_", None) if self.warm_start else None
         if before is not None and before.means.shape != (len(self.classes_), X.shape[1]):
             before = None
-        candidates = self._candidates(X)
+        candidates = of_needed_forms(X, labels, self._candidates(X), sample_weight=weights)
         self.selection_ = None
         if len(candidates) > 1:
             candidates = likelier(X, labels, len(self.classes_), candidates, sample_weight=weights)
@@ -296,7 +298,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, NDArray[np.intp], Array, NDArray[np.intp], int]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
-        check_classification_targets(y)
+        _refuse_labels(y)
         n_samples = X.shape[0]
         kept = np.arange(n_samples)
         weights = np.ones(n_samples)
@@ -310,14 +312,14 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(
-                f"y holds one class only ({self.classes_[0]!r}); learning needs at least two classes"
+                f"y holds one class only ({self.classes_.tolist()[0]!r}); learning needs at least two classes"
             )
         self._refuse_too_few(len(kept))
         if self.covariance == "tied" and sparse.issparse(X):
             raise DataError(
                 "covariance='tied' does not take sparse data; use 'spherical' or 'diag', or densify X"
             )
-        self._refuse_constant(X)
+        self._refuse_unusable(X)
         return X, labels.astype(np.intp), weights, kept, n_samples
 
     def _refuse_too_few(self, n_samples: int) -> None:
@@ -327,7 +329,8 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
                 "told; more samples than classes are needed"
             )
 
-    def _refuse_constant(self, X: Any) -> None:
+    def _refuse_unusable(self, X: Any) -> None:
+        """Refuse constant features, and numbers whose squares leave the floating-point range."""
         if sparse.issparse(X):
             low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
         else:
@@ -341,6 +344,8 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
                 f"constant feature{'s' if constant.size > 1 else ''} {', '.join(shown)}{more}: they tell "
                 "nothing and have no variance; drop them (sklearn.feature_selection.VarianceThreshold)"
             )
+        with np.errstate(over="ignore"):
+            refuse_magnitude(float((high - low).max()), float(np.maximum(-low, high).max()), X.dtype)
 
     def _candidates(self, X: Any) -> list[Candidate]:
         p = self.get_params(deep=False)
@@ -394,7 +399,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             dtype=[np.float64, np.float32],
             reset=not hasattr(self, "n_features_in_"),
         )
-        check_classification_targets(y)
+        _refuse_labels(y)
         weights = np.ones(X.shape[0])
         if sample_weight is not None:
             weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
@@ -487,8 +492,9 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         return self.model_.label_proba(X)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of :meth:`predict_proba`."""
-        return np.log(self.predict_proba(X))
+        """Logarithm of :meth:`predict_proba`; minus infinity where that is 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     @_within_jobs
     def inlier_proba(self, X: Any, y: Any) -> Array:
@@ -511,6 +517,14 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.covariance != "tied"
         return tags
+
+
+def _refuse_labels(y: Any) -> None:
+    """Refuse labels that name no classes."""
+    try:
+        check_classification_targets(y)
+    except TypeError:  # they cannot be sorted
+        raise DataError("y mixes labels of different types, text and numbers: use one type") from None
 
 
 def _given(value: Any) -> float | None:

@@ -273,7 +273,7 @@ def _starts(
     n = rows.shape[1]
     if not isinstance(start, str):
         center = np.array(start, dtype=np.float64)
-        if center.shape != (n,) or not np.abs(center).max() < 1e50:
+        if center.shape != (n,) or not np.isfinite(center).all():
             raise ParameterError("start", center.shape, f"{n} finite numbers, or a name")
         return [("given", model, center)]
     if start == "auto":

@@ -11,11 +11,16 @@ from scipy import linalg
 
 from outlearn.exceptions import ParameterError
 
-__all__ = ["STRUCTURES", "Covariance", "Structure", "oracle_shrinkage"]
+__all__ = ["STRUCTURES", "Covariance", "Structure", "oracle_shrinkage", "passes_for_a_sphere"]
 
 Array = NDArray[np.float64]
 Structure = Literal["spherical", "diag", "tied"]
 STRUCTURES: tuple[Structure, ...] = ("spherical", "diag", "tied")
+
+_LEAST_FREEDOM = 20.0
+_DEVIATIONS = 3.0  # standard deviations within which a statistic is what a sphere would give
+_MOST_CELLS = 400_000
+_SPIKE = 1.1  # of the edge of what noise gives, from where an eigenvalue is a signal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,3 +165,44 @@ def oracle_shrinkage(scatter: Array, count: float, n_total: int) -> float:
     top = (1.0 - 2.0 / n_total) * square + trace**2
     bottom = (count + 1.0 - 2.0 / n_total) * (square - trace**2 / n_total)
     return 1.0 if bottom <= 0.0 else float(min(1.0, top / bottom))
+
+
+def passes_for_a_sphere(X: Array, labels: NDArray[np.intp], weights: Array) -> bool:
+    """Whether two sharp tests find nothing but one variance and no correlations within labels.
+
+    The variances of the features scatter as chi-square says, and John's statistic
+    U = tr (S/s - I)^2 / N, with s the mean variance, is normal: f U - N = 1 +- 2 for f degrees of freedom,
+    however large N is (Ledoit and Wolf 2002). A direction that stands out of the noise is left out: along it
+    the centres of informative examples and outliers differ. Every so many rows are enough of many.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, labels = rng.standard_normal((300, 500)), np.arange(300) % 2
+    >>> passes_for_a_sphere(X, labels, np.ones(300))
+    True
+    >>> passes_for_a_sphere(X * np.linspace(0.9, 1.1, 500), labels, np.ones(300))
+    False
+    """
+    every = max(1, X.size // _MOST_CELLS)
+    X, labels, weights = np.asarray(X[::every], dtype=np.float64), labels[::every], weights[::every]
+    n = X.shape[1]
+    of_label = np.zeros((len(labels), int(labels.max()) + 1))
+    of_label[np.arange(len(labels)), labels] = weights
+    counts = of_label.sum(axis=0)
+    freedom = float(counts.sum()) - float((counts > 0.0).sum())
+    if freedom < _LEAST_FREEDOM or n < 2:
+        return False
+    Z = X - ((of_label.T @ X) / np.maximum(counts, 1e-300)[:, None])[labels]
+    Z *= np.sqrt(weights / freedom)[:, None]
+    variances = np.einsum("ij,ij->j", Z, Z)
+    mean = float(variances.mean())
+    if mean == 0.0:
+        return False
+    scatter = 0.5 * freedom * float(((variances / mean - 1.0) ** 2).sum())
+    if scatter > n + _DEVIATIONS * np.sqrt(2.0 * n):
+        return False
+    values = linalg.eigvalsh(Z @ Z.T if len(Z) < n else Z.T @ Z, check_finite=False)
+    if values[-1] > _SPIKE * mean * (1.0 + np.sqrt(n / freedom)) ** 2:
+        values, n = values[:-1], n - 1
+    values = values / (values.sum() / n)
+    johns = float(((values - 1.0) ** 2).sum()) + max(n - len(values), 0)
+    return bool(abs(freedom * johns / n - n - 1.0) <= 2.0 * _DEVIATIONS)

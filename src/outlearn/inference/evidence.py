@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from outlearn.inference.covariance import Structure
+from outlearn.inference.covariance import Structure, passes_for_a_sphere
 from outlearn.inference.mixture import (
     Beliefs,
     Mixture,
@@ -37,6 +37,7 @@ __all__ = [
     "choose",
     "climb_all",
     "likelier",
+    "of_needed_forms",
     "select",
     "starts_for",
     "vouches_for_itself",
@@ -244,6 +245,20 @@ def candidates_for(
     return out
 
 
+def of_needed_forms(
+    X: Any, labels: NDArray[np.intp], candidates: Sequence[Candidate], *, sample_weight: Array
+) -> list[Candidate]:
+    """Leave richer forms of the noise out where sharp tests find nothing that one variance does not explain.
+
+    With little data held-out labels hardly tell the forms apart, and a variance fitted to every feature costs
+    part of the direction.
+    """
+    spherical = [c for c in candidates if c.structure == "spherical"]
+    if not spherical or len(spherical) == len(candidates) or sparse.issparse(X):
+        return list(candidates)
+    return spherical if passes_for_a_sphere(X, labels, sample_weight) else list(candidates)
+
+
 def likelier(
     X: Any,
     labels: NDArray[np.intp],
@@ -252,29 +267,33 @@ def likelier(
     *,
     sample_weight: Array,
 ) -> list[Candidate]:
-    """Leave out garbage alone, or wrong labels alone, where message passing finds the other far likelier.
+    """Leave out garbage alone, or wrong labels, unless message passing finds it far likelier.
 
     Held-out labels cannot tell the two apart where they hardly tell anything; the evidence of all inputs can,
-    if the model of message passing is that of the data (one variance, two classes).
+    if the model of message passing is that of the data (one variance, two classes). Where neither is far
+    likelier, garbage alone is kept: nearly every label then counts, so that little is lost against Hebb's
+    rule whatever the truth, while wrong labels fitted to chance may turn the centre anywhere.
     """
     wide = X.shape[1] > _WIDE * float(sample_weight.sum())
     if n_classes > 2 or not wide or sparse.issparse(X) or not looks_spherical(X, labels, sample_weight):
         return list(candidates)
     data = MixtureData(X, labels, n_classes, "spherical", sample_weight=sample_weight)
-    rivals = {(None, 0.0), (0.0, None)}
+    garbage, flips = (None, 0.0), (0.0, None)
 
     def kind(beliefs: Beliefs) -> tuple[float | None, float | None]:
         return beliefs.contamination, beliefs.label_noise
 
     known = [c.beliefs for c in candidates if c.structure == "spherical" and c.beliefs.garbage == "shared"]
-    found = {kind(b): messages_of(data, b) for b in known if kind(b) in rivals}
+    found = {kind(b): messages_of(data, b) for b in known if kind(b) in (garbage, flips)}
     energies = {k: f.energy for k, f in found.items() if f is not None}
     if len(energies) < 2:
         return list(candidates)
-    low, high = sorted(energies, key=lambda k: energies[k])
-    if energies[high] - energies[low] < _SURE:
-        return list(candidates)
-    return [c for c in candidates if kind(c.beliefs) != high]
+    gain = energies[garbage] - energies[flips]
+    if gain > _SURE + 0.5 * np.log(data.count):  # half a log: the price of a fraction that is learned
+        return [c for c in candidates if kind(c.beliefs) != garbage]
+    if gain < -_SURE:
+        return [c for c in candidates if kind(c.beliefs) != flips]
+    return [c for c in candidates if kind(c.beliefs) == garbage]
 
 
 def starts_for(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def fit(
     """Fit one centre from several starts; see ``soft_em`` for the parameters."""
     n_init = _count("n_init", n_init, 0)
     max_iter = _count("max_iter", max_iter, 1)
-    if isinstance(tol, bool | str) or not 0.0 < float(tol) < 1.0:
+    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0.0 < float(tol) < 1.0:
         raise ParameterError("tol", tol, "0 < tol < 1")
     reads = readable(X, y, sample_weight, n_threads)
     beliefs = Beliefs.of(contamination, noise_variance, center_variance, reads.shape[1])

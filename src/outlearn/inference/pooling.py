@@ -132,5 +132,8 @@ def looks_spherical(X: Array, labels: Labels, weights: Array) -> bool:
     means = (of_label.T @ X) / np.maximum(of_label.sum(axis=0), 1e-300)[:, None]
     Z = (X - means[labels]) * np.sqrt(weights / total)[:, None]
     gram = Z @ Z.T if len(Z) < n else Z.T @ Z
-    ratio = float((gram**2).sum()) * n / float(np.trace(gram)) ** 2
+    trace = float(np.trace(gram))
+    if trace == 0.0:  # the examples of a label are all the same
+        return False
+    ratio = float((gram**2).sum()) * n / trace**2
     return ratio < _SPHERICAL + n / total

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from outlearn.exceptions import DataError
 from outlearn.inference.covariance import Covariance
 from outlearn.inference.mixture import Mixture, MixtureData
 
@@ -17,6 +18,7 @@ __all__ = ["FittedMixture", "project"]
 
 Array = NDArray[np.float64]
 _BLOCK_CELLS = 1 << 18
+_FARTHEST = 1e100  # from the origin, in units of the noise: squares stay finite
 
 
 def project(X: Any, D: Array) -> Array:
@@ -142,7 +144,10 @@ class FittedMixture:
             rows = slice(start, min(p, start + step))
             block = X[rows]
             block = block.toarray() if sparse.issparse(block) else np.asarray(block, dtype=np.float64)
-            Z = (block - self.origin) / self.scale
+            with np.errstate(over="ignore"):
+                Z = (block - self.origin) / self.scale
+            if not (np.abs(Z) < _FARTHEST).all():
+                raise DataError(f"X holds numbers too large to square (in rows {rows.start} to {rows.stop})")
             if self.basis is None:
                 yield rows, Z, np.zeros(len(Z))
             else:

@@ -235,8 +235,11 @@ def selection_prior(selection: SelectionPrior | None, contamination: Any, label_
 
 def learnable(learn: Iterable[str], prior: SelectionPrior) -> frozenset[str]:
     """Names of the parameters to learn, checked."""
-    names = frozenset((learn,) if isinstance(learn, str) else learn)
-    for name in sorted(names):
+    try:
+        names = frozenset((learn,) if isinstance(learn, str) else learn)
+    except TypeError:
+        raise ParameterError("learn", learn, f"any of {', '.join(LEARNABLE)}") from None
+    for name in sorted(names, key=str):
         if name not in LEARNABLE:
             raise ParameterError("learn", name, f"any of {', '.join(LEARNABLE)}")
     if "label_noise" in names and not any(v < 0.0 for v in prior.values):

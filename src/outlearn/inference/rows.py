@@ -21,7 +21,7 @@ from outlearn.inference.kernels import (
     pass_with_many,
 )
 
-__all__ = ["Reads", "Respond", "Rows"]
+__all__ = ["Reads", "Respond", "Rows", "refuse_magnitude"]
 
 Array = NDArray[np.float64]
 Respond = Callable[[slice, Array], Array]
@@ -31,6 +31,7 @@ _BLOCK_BYTES = 1 << 20
 _CACHE_BYTES = 256 << 10  # rows of a compiled pass wait in the second-level cache for their weights
 _MOST_ROWS = 64
 _SINGLE_PRECISION_FROM = 8  # directions
+_LARGEST = {4: 1e16, 8: 1e70}  # of a number, by the bytes of its type: sums of squares stay finite
 _ONE_THREAD_BYTES = 8 << 20  # below this, handing work to threads costs more than it saves
 
 
@@ -130,6 +131,8 @@ class Rows:
             raise DataError(
                 f"X contains NaN, infinity or a value too large to square (first in row {bad[0]})"
             )
+        largest = float(np.sqrt(self._norms.max()))
+        refuse_magnitude(largest, largest, self.dtype)
         return self
 
     @property
@@ -392,6 +395,23 @@ class Rows:
     def __repr__(self) -> str:
         kind = "CSR" if sparse.issparse(self.X) else "dense"
         return f"Rows({self.shape[0]} x {self.shape[1]}, {kind} {self.dtype.name}, {self.n_reads} reads)"
+
+
+def refuse_magnitude(least: float, largest: float, dtype: Any) -> None:
+    """Refuse data whose squares, or sums of their squares, leave the range of their floating-point type.
+
+    ``largest`` is the largest absolute value, ``least`` what must not vanish when squared (0: nothing).
+    """
+    top = _LARGEST[np.dtype(dtype).itemsize]
+    if largest > top:
+        word, value = "large", largest
+    elif 0.0 < least < 1.0 / top:
+        word, value = "small", least
+    else:
+        return
+    raise DataError(
+        f"X holds numbers of the size {value:.1e}, too {word} to square in {np.dtype(dtype).name}: rescale it"
+    )
 
 
 def _matrix(X: Any) -> Any:

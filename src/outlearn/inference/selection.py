@@ -40,6 +40,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 LEARNABLE = ("contamination", "noise_variance", "center_variance")
+_MOST = 1e100  # variances beyond overflow where they are multiplied
+_POSITIVE = f"a number > 0 and < {_MOST:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,8 @@ class Beliefs:
             center_variance = 1.0 / n_features
         return cls(
             contamination=_number("contamination", contamination, "0 <= contamination < 1", below=1.0),
-            noise_variance=_number("noise_variance", noise_variance, "a finite number > 0", above=0.0),
-            center_variance=_number("center_variance", center_variance, "a finite number > 0", above=0.0),
+            noise_variance=_number("noise_variance", noise_variance, _POSITIVE, above=0.0, below=_MOST),
+            center_variance=_number("center_variance", center_variance, _POSITIVE, above=0.0, below=_MOST),
         )
 
     @property
@@ -266,7 +268,10 @@ def _select(
 
 
 def _learnable(learn: Iterable[str]) -> frozenset[str]:
-    names = (learn,) if isinstance(learn, str) else tuple(learn)
+    try:
+        names = (learn,) if isinstance(learn, str) else tuple(learn)
+    except TypeError:
+        raise ParameterError("learn", learn, f"any of {', '.join(LEARNABLE)}") from None
     for name in names:
         if name not in LEARNABLE:
             raise ParameterError("learn", name, f"any of {', '.join(LEARNABLE)}")
