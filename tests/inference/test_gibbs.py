@@ -96,6 +96,10 @@ def test_copies_of_examples_are_sampled_one_by_one():
     np.testing.assert_allclose(found.inlier_proba[[0, 2, 3]], W[[0, 2, 5], 1], atol=0.02)
     with pytest.raises(DataError, match="whole numbers"):
         gibbs(Y, noise_variance=0.5, sample_weight=[0.5, 1, 1, 1])
+    with pytest.raises(DataError, match=r"below 2\^31"):
+        gibbs(Y, noise_variance=0.5, sample_weight=[1e12, 1, 1, 1])
+    many = gibbs(Y, noise_variance=0.5, sample_weight=[10**6, 1, 1, 1], n_draws=40, rng=0)
+    assert np.isfinite(many.center).all()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-__all__ = ["batch_error", "effective_sample_size", "r_hat"]
+__all__ = ["BatchMeans", "effective_sample_size", "r_hat"]
 
 Array = NDArray[np.float64]
 
@@ -59,10 +59,45 @@ def effective_sample_size(draws: ArrayLike) -> float:
     return float(m * n / max(time, 1.0 / np.log10(max(m * n, 10))))
 
 
-def batch_error(batch_means: ArrayLike) -> Array:
-    """Standard error of the mean of batch means (n_batches, ...), from their scatter."""
-    means = np.asarray(batch_means, dtype=np.float64)
-    return means.std(axis=0, ddof=1) / np.sqrt(len(means))
+class BatchMeans:
+    """Mean over the draws of several chains, and its error from the scatter of batch means.
+
+    Only the batch at hand is kept, chain by chain: ``now`` (n_chains, size) is what draws are added to.
+
+    >>> means = BatchMeans(n_chains=1, size=1)
+    >>> for draws in ([1.0, 3.0], [4.0, 8.0]):
+    ...     for draw in draws:
+    ...         means.now += draw
+    ...     means.close(2)
+    >>> means.mean.tolist(), means.error.tolist()
+    ([4.0], [2.0])
+    """
+
+    def __init__(self, n_chains: int, size: int) -> None:
+        self.now = np.zeros((n_chains, size))
+        self._sum, self._means, self._squares = np.zeros(size), np.zeros(size), np.zeros(size)
+        self._draws = self._batches = 0
+
+    def close(self, n_draws: int) -> None:
+        """End a batch of so many draws of every chain."""
+        self._sum += self.now.sum(axis=0)
+        self._draws += n_draws * len(self.now)
+        self.now /= n_draws
+        self._means += self.now.sum(axis=0)
+        self._squares += np.square(self.now, out=self.now).sum(axis=0)
+        self._batches += len(self.now)
+        self.now[...] = 0.0
+
+    @property
+    def mean(self) -> Array:
+        """Mean over all draws."""
+        return self._sum / self._draws
+
+    @property
+    def error(self) -> Array:
+        """Standard error of the mean."""
+        m = self._batches
+        return np.sqrt(np.maximum(self._squares - self._means**2 / m, 0.0) / (m * (m - 1.0)))
 
 
 def _split(draws: ArrayLike) -> Array:

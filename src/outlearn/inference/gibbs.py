@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outlearn.exceptions import DataError, ParameterError
-from outlearn.inference.chains import batch_error, effective_sample_size, r_hat
+from outlearn.inference.chains import effective_sample_size, r_hat
 from outlearn.inference.prior import SelectionPrior, learnable, refuse_silence, selection_prior
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.sampler import N_BATCHES, Sampler, Tally
@@ -212,13 +212,11 @@ def _result(tally: Tally, n_reads: int) -> GibbsResult:
     """Means, errors, and whether to believe them."""
     sampler = tally.sampler
     n_chains = sampler.shape[1]
-    means = tally.mean / tally.in_batch[:, None, None]
-    inlier = tally.inlier / tally.in_batch[:, None, None]
     traces = [*tally.monitors.values(), *tally.projections]
     worst = max(r_hat(trace) for trace in traces)
     size = min(effective_sample_size(trace) for trace in traces)
     total = n_chains * tally.n_draws
-    center = tally.mean.sum(axis=(0, 1)) / total
+    center = tally.mean.mean
     mixed = worst < _R_HAT and size >= _LEAST_DRAWS
     levels = sampler.shape[0]
 
@@ -227,12 +225,12 @@ def _result(tally: Tally, n_reads: int) -> GibbsResult:
 
     return GibbsResult(
         center=center,
-        center_error=batch_error(means.reshape(-1, center.size)),
+        center_error=tally.mean.error,
         center_std=np.sqrt(np.maximum(tally.second / total - center**2, 0.0)),
         values=sampler.values,
         posterior=tally.posterior / total,
-        inlier_proba=tally.inlier.sum(axis=(0, 1)) / total,
-        inlier_proba_error=batch_error(inlier.reshape(-1, len(tally.posterior))),
+        inlier_proba=tally.inlier.mean,
+        inlier_proba_error=tally.inlier.error,
         contamination=learned("contamination", sampler.prior.contamination),
         label_noise=learned("label_noise", sampler.prior.label_noise),
         noise_variance=learned("noise_variance", float(sampler.noise[0])),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outlearn.exceptions import DataError, ParameterError
+from outlearn.inference.chains import BatchMeans
 from outlearn.inference.prior import SelectionPrior
 from outlearn.inference.rows import Reads
 from outlearn.inference.selection import Beliefs
@@ -53,9 +54,8 @@ class Sampler:
     def sweep(self, power: float = 1.0, tally: Tally | None = None) -> None:
         """One read: all V given the centres, parameters and centres given the V."""
         beta = np.minimum(self.power, power)
-        P, G, K = self.rows.shape[0], self.power.size, self.values.size
-        copies = np.ones(1) if self.copies is None else self.copies
-        uniforms = self.rng.random((int(copies.max()), P, G))
+        K = self.values.size
+        seed = int(self.rng.integers(2**63))
         square = np.einsum("gi,gi->g", self.center, self.center)
         strength = beta / self.noise
         with np.errstate(divide="ignore"):
@@ -69,13 +69,13 @@ class Sampler:
             weights /= weights.sum(axis=2, keepdims=True)
             if tally is not None:
                 tally.see(block, weights[:, self.cold])
-            steps = np.cumsum(weights, axis=2)[:, :, :-1]
-            times = np.zeros((*H.shape, K))
-            for copy, u in enumerate(uniforms[:, block]):
-                drawn = np.eye(K)[(u[:, :, None] > steps).sum(axis=2)]
-                if self.copies is not None:
-                    drawn *= (self.copies[block] > copy)[:, None, None]
-                times += drawn
+            # every block has its own stream, whichever thread works on it
+            stream = np.random.Generator(np.random.SFC64([seed, block.start]))
+            if self.copies is None:
+                steps = np.cumsum(weights, axis=2)[:, :, :-1]
+                times = np.eye(K)[(stream.random((*H.shape, 1)) > steps).sum(axis=2)]
+            else:
+                times = stream.multinomial(self.copies[block, None], weights)
             total = times @ self.values
             parts[block.start] = times.sum(axis=0), (total * H).sum(axis=0)
             if self.copies is not None:  # the weighted sum multiplies by the copies again
@@ -151,11 +151,11 @@ class Tally:
         n_chains, K = sampler.shape[1], sampler.values.size
         directions = sampler.rng.standard_normal((_N_PROJECTIONS, n))
         self.directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        self.mean = np.zeros((N_BATCHES, n_chains, n))
+        self.mean = BatchMeans(n_chains, n)
         self.second = np.zeros(n)
         self.posterior = np.zeros((P, K))
-        self.inlier = np.zeros((N_BATCHES, n_chains, P))
-        self.in_batch = np.zeros(N_BATCHES)
+        self.inlier = BatchMeans(n_chains, P)
+        self.in_batch = 0
         names = ["log_likelihood", "informative", "square", *sorted(sampler.learn)]
         self.monitors = {name: np.zeros((n_chains, n_draws)) for name in names}
         self.projections = np.zeros((_N_PROJECTIONS, n_chains, n_draws))
@@ -163,19 +163,18 @@ class Tally:
 
     def begin(self, draw: int) -> None:
         """Say which draw comes next."""
-        self.draw, self.batch = draw, draw * N_BATCHES // self.n_draws
-        self.in_batch[self.batch] += 1
+        self.draw = draw
 
     def see(self, block: slice, weights: Array) -> None:
         """Probabilities (rows, chains, K) of the values of V given the centres: better than the draws."""
         self.posterior[block] += weights.sum(axis=1)
         active = self.sampler.values != 0.0
-        self.inlier[self.batch, :, block] += weights[:, :, active].sum(axis=2).T
+        self.inlier.now[:, block] += weights[:, :, active].sum(axis=2).T
 
     def add(self, mean: Array, precision: Array, fit: Array, counts: Array) -> None:
         """Means of the centres given the V, and everything monitored."""
         sampler, cold, k = self.sampler, self.sampler.cold, self.draw
-        self.mean[self.batch] += mean[cold]
+        self.mean.now += mean[cold]
         self.second += (mean[cold] ** 2 + (1.0 / precision[cold])[:, None]).sum(axis=0)
         center = sampler.center[cold]
         active = counts[cold][:, sampler.values != 0.0].sum(axis=1)
@@ -194,6 +193,11 @@ class Tally:
         for name, trace in self.monitors.items():
             trace[:, k] = now[name]
         self.projections[:, :, k] = self.directions @ center.T
+        self.in_batch += 1
+        if (k + 1) * N_BATCHES // self.n_draws > k * N_BATCHES // self.n_draws:
+            self.mean.close(self.in_batch)
+            self.inlier.close(self.in_batch)
+            self.in_batch = 0
 
 
 def _begin(
@@ -215,4 +219,6 @@ def _copies(rows: Reads) -> Array | None:
         return None
     if not np.array_equal(weight, np.round(weight)):
         raise DataError("sampling counts copies of an example: sample_weight must be whole numbers")
-    return np.asarray(weight, dtype=np.float64)
+    if weight.max() > 2**31:
+        raise DataError("sampling counts copies of an example: sample_weight must be below 2^31")
+    return np.asarray(weight, dtype=np.int64)
