@@ -213,7 +213,7 @@ def _begin(
     return np.tile(np.broadcast_to(given, (n_chains, n)), (levels, 1))
 
 
-def _copies(rows: Reads) -> Array | None:
+def _copies(rows: Reads) -> NDArray[np.int64] | None:
     weight = rows.sample_weight
     if weight is None:
         return None
