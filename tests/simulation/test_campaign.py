@@ -57,6 +57,9 @@ def test_workers_do_not_change_a_bit_of_matrix_free_runs():
         runs=6,
         draw="matrix-free",
     )
+    tasks += grid(
+        learner=["soft", "hard"], eta=[0.0, 2.0], n_features=33, alpha=4, runs=70, draw="matrix-free"
+    )
     tasks += grid(learner=["hebb", "amp"], eta=1.0, n_features=101, alpha=7, runs=6, draw="dense")
     one, two = (text(Campaign(tasks, seed=4).run(workers=workers)) for workers in (1, 2))
     assert one == two
@@ -203,6 +206,7 @@ def test_a_stopping_rule_counts_the_first_runs_that_suffice(tmp_path):
 @pytest.mark.parametrize("name", ["soft_em", "soft_em_many"])
 def test_failures_are_counted_not_dropped(monkeypatch, name):
     draw = "dense" if name == "soft_em_many" else "matrix-free"
+    monkeypatch.setattr(run_module, "is_small", lambda *_: False)
     task = Task.from_dict(TASKS[0].to_dict() | {"draw": draw})
     original = getattr(run_module, name)
 

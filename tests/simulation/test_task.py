@@ -63,7 +63,7 @@ def test_the_number_of_runs_and_the_spelling_do_not(monkeypatch):
     assert both.strong_id == Task(**BASE, learn=["contamination", "noise_variance"]).strong_id
     hebb = Task(**BASE | {"learner": "hebb"})
     assert hebb.strong_id == Task(**BASE | {"learner": "hebb", "start": "teacher"}).strong_id
-    monkeypatch.setattr(task_module, "_MEANING", 2)
+    monkeypatch.setitem(task_module._MEANING, "dense", 99)
     assert Task(**BASE).strong_id != name
 
 
@@ -81,7 +81,10 @@ def test_there_and_back():
 
 
 def test_the_draw_is_chosen_by_cost():
-    assert Task(**BASE | {"draw": "auto"}).draw == "dense"
+    auto = BASE | {"draw": "auto"}
+    assert Task(**auto).draw == "matrix-free"  # whole runs of plain EM are compiled
+    assert Task(**auto, learn="contamination").draw == "dense"
+    assert Task(**auto | {"n_features": 20, "alpha": 5}).draw == "dense"
     large = BASE | {"draw": "auto", "n_features": 20_000}
     assert Task(**large).draw == "matrix-free"
     assert Task(**large, start="spectral").draw == "dense"

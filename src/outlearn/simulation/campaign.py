@@ -243,7 +243,8 @@ class _Job:
     @property
     def seconds(self) -> float:
         """Expected seconds of one run."""
-        return run_seconds(self.task.n_features, self.task.n_samples, self.task.ensemble, self.task.draw)
+        t = self.task
+        return run_seconds(t.n_features, t.n_samples, t.ensemble, t.draw, compiled=t.is_plain_em)
 
     @property
     def batch(self) -> int:

@@ -17,12 +17,12 @@ from outlearn.inference.rows import Respond, Rows
 from outlearn.model import Ensemble
 from outlearn.simulation.cost import dense_bytes
 
-__all__ = ["Dice"]
+__all__ = ["NOTHING_NEW", "Dice"]
 
 Array = NDArray[np.float64]
 
 _BLOCK = 16  # basis vectors that are allocated together; the system commits memory when they are written
-_NOTHING_NEW = 1e-12  # a vector that lies in the span of the earlier ones up to this part of its length
+NOTHING_NEW = 1e-12  # a vector that lies in the span of the earlier ones up to this part of its length
 
 
 class Dice:
@@ -201,10 +201,12 @@ class Dice:
 
         None if a new direction would take more memory than allowed.
         """
+        if there.count == there.length:  # the other side has seen everything
+            return there.combine(there.image_products(x))
         known, rest = here.split(x)
         answer = here.combine_images(known)
         length = float(np.linalg.norm(rest))
-        if length <= _NOTHING_NEW * float(np.linalg.norm(x)):
+        if length <= NOTHING_NEW * float(np.linalg.norm(x)):
             return answer
         if here.count == self.max_directions:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,9 @@ from outlearn.inference.results import FitResult, FitStatus
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.soft import soft_em
 from outlearn.model import Dataset, overlaps, sample
+from outlearn.simulation.cost import is_small
 from outlearn.simulation.dice import Dice
+from outlearn.simulation.dice_many import MatrixFreeEM
 from outlearn.simulation.statistics import CONVERGED, FAILED, RunRecord
 from outlearn.simulation.task import Task
 
@@ -39,8 +41,13 @@ class Streams(NamedTuple):
     @classmethod
     def of(cls, seed: int, task: Task, index: int) -> Streams:
         """Make them."""
-        root = np.random.SeedSequence(seed, spawn_key=(int(task.strong_id, 16), index))
+        root = np.random.SeedSequence(seed, spawn_key=(_number(task), index))
         return cls(*(np.random.default_rng(child) for child in root.spawn(3)))
+
+
+@lru_cache(maxsize=64)
+def _number(task: Task) -> int:
+    return int(task.strong_id, 16)
 
 
 def draw_truth(n_features: int, rng: np.random.Generator) -> Array:
@@ -72,11 +79,12 @@ def make_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
     >>> make_runs(task, 0, [0, 1]) == make_runs(task, 0, [0]) + make_runs(task, 0, [1])
     True
     """
+    sizes = task.n_features, task.n_samples
     with single_threaded():
-        if not _fits_in_one_call(task):
+        if not task.is_plain_em or (task.draw == "matrix-free" and not is_small(*sizes)):
             return [_one(task, seed, index) for index in indices]
         try:
-            return _in_one_call(task, seed, indices)
+            return (_dense_runs if task.draw == "dense" else _matrix_free_runs)(task, seed, indices)
         except OutlearnError as error:
             if len(indices) == 1:
                 return [_failure(indices[0], error)]
@@ -108,19 +116,8 @@ def _failure(index: int, error: OutlearnError) -> RunRecord:
     return RunRecord(index=index, status=f"{FAILED}: {type(error).__name__}: {error}")
 
 
-def _fits_in_one_call(task: Task) -> bool:
-    """Whether the compiled loop over many small problems serves this task."""
-    return (
-        task.learner in ("soft", "hard")
-        and task.start in ("random", "teacher", "hebb")
-        and task.draw == "dense"
-        and not task.learn
-        and not task.accelerate
-        and math.isfinite(task.ensemble.eta_tilde)
-    )
-
-
-def _in_one_call(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
+def _dense_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
+    """Many small problems in one call of the compiled loop."""
     n, p = task.n_features, task.n_samples
     streams = [Streams.of(seed, task, index) for index in indices]
     truths = [draw_truth(n, s.truth) for s in streams]
@@ -162,6 +159,39 @@ def _in_one_call(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecor
         )
         for k, index in enumerate(indices)
     ]
+
+
+def _matrix_free_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord]:
+    """One compiled run after the other."""
+    n, hard = task.n_features, task.learner == "hard"
+    em = MatrixFreeEM(task.ensemble, n, task.n_samples, hard=hard, tol=task.tol, max_iter=task.max_iter)
+    out = []
+    for index in indices:
+        streams = Streams.of(seed, task, index)
+        B = draw_truth(n, streams.truth)
+        start = None if task.start == "hebb" else _given_start(task, B, streams.start)
+        fit = em.run(B, streams.data, start)
+        status = FitStatus.of(
+            converged=fit.residual <= task.tol,
+            kept=fit.total_weight,
+            square=float(fit.center @ fit.center),
+            n_features=n,
+            noise_variance=1.0 / task.ensemble.gamma_tilde,
+        )
+        out.append(
+            _record(
+                task,
+                index,
+                center=fit.center,
+                B=B,
+                status=status,
+                square=fit.square,
+                energy=fit.energy / n - (0.0 if hard else 0.5 * math.log(2.0 * math.pi)),
+                iterations=fit.n_iter,
+                data_reads=fit.n_iter + 1 + (start is None),
+            )
+        )
+    return out
 
 
 def learn(

@@ -22,9 +22,9 @@ LEARNERS = ("soft", "hard", "hebb", "amp")
 STARTS = ("random", "hebb", "teacher", "amp", "soft", "spectral")
 DRAWS = ("dense", "matrix-free")
 _LEARNABLE = ("center_variance", "contamination", "noise_variance")
-# What a run means: raised whenever a change alters the numbers that a task gives, so that old rows are
-# never counted as rows of the new meaning.
-_MEANING = 1
+# What a run means, by how its data are drawn: raised whenever a change alters the numbers that a task gives,
+# so that old rows are never counted as rows of the new meaning.
+_MEANING = {"dense": 1, "matrix-free": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Task:
     --------
     >>> task = Task(learner="soft", ensemble=Ensemble(eta=0.0, gamma=10.0), n_features=100, alpha=20)
     >>> task.n_samples, task.draw
-    (2000, 'dense')
+    (2000, 'matrix-free')
     >>> Task.from_dict(task.to_dict()) == task
     True
     """
@@ -114,8 +114,8 @@ class Task:
         _one_of("draw", self.draw, ("auto", *DRAWS))
         needs_matrix = self.start == "spectral" or "noise_variance" in self.learn
         if self.draw == "auto":
-            draw = "dense" if needs_matrix else cheaper_draw(self.n_features, self.n_samples, self.ensemble)
-            put("draw", draw)
+            sizes = self.n_features, self.n_samples, self.ensemble
+            put("draw", "dense" if needs_matrix else cheaper_draw(*sizes, compiled=self.is_plain_em))
         elif self.draw == "matrix-free" and needs_matrix:
             raise ParameterError(
                 "draw", self.draw, "'dense' where the spectral start or the norms of the rows are asked for"
@@ -129,13 +129,24 @@ class Task:
         return round(self.alpha * self.n_features)
 
     @property
+    def is_plain_em(self) -> bool:
+        """Whether it is EM with known parameters from a simple start, of which whole runs are compiled."""
+        return (
+            self.learner in ("soft", "hard")
+            and self.start in ("random", "teacher", "hebb")
+            and not self.learn
+            and not self.accelerate
+            and math.isfinite(self.ensemble.eta_tilde)
+        )
+
+    @property
     def strong_id(self) -> str:
         """Hash (SHA-256) of all that defines a run of this task, the meaning of the algorithms included."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
     def canonical_json(self) -> str:
         """The definition as text, always the same text: keys sorted, nothing left to a default."""
-        definition = self.to_dict() | {"meaning": _MEANING}
+        definition = self.to_dict() | {"meaning": _MEANING[self.draw]}
         del definition["runs"]
         return json.dumps(definition, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -153,14 +164,16 @@ class Task:
     def from_dict(cls, values: Mapping[str, Any]) -> Task:
         """Build the task that :meth:`to_dict` or :meth:`canonical_json` wrote."""
         plain = dict(values)
-        meaning = plain.pop("meaning", _MEANING)
-        if meaning != _MEANING:
-            raise DataError(f"the task was written with meaning {meaning!r} of its runs; this is {_MEANING}")
+        meaning = plain.pop("meaning", None)
         try:
             ensemble = Ensemble(**{name: float(value) for name, value in plain.pop("ensemble").items()})
-            return cls(ensemble=ensemble, **plain)
+            task = cls(ensemble=ensemble, **plain)
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"not the definition of a task: {error}") from error
+        ours = _MEANING[task.draw]
+        if meaning not in (None, ours):
+            raise DataError(f"the task was written with meaning {meaning!r} of its runs; this is {ours}")
+        return task
 
     def label(self) -> str:
         """A line that a person can read."""
