@@ -162,12 +162,20 @@ def draw_branches(
     *,
     learner: str,
     label: str | None = None,
+    bound: bool = False,
     printed: bool = False,
     series: str | None = None,
     **style: Any,
 ) -> None:
-    """Draw one quantity along all branches; the label goes to the equilibrium."""
-    names = {"equilibrium": "printed", "metastable": "printed metastable", "unstable": "printed metastable"}
+    """Draw one quantity along all branches; the label goes to the equilibrium.
+
+    The equilibrium of a ``bound`` is what no learner can beat; equations as ``printed`` are thin.
+    """
+    names: dict[str, str] = {}
+    if printed:
+        names = dict.fromkeys(("metastable", "unstable"), "printed metastable") | {"equilibrium": "printed"}
+    elif bound:
+        names = {"equilibrium": "bound"}
     for line in sorted(lines, key=lambda line: line.kind != "equilibrium"):
         name = label if line.kind == "equilibrium" else None
         label = None if line.kind == "equilibrium" else label
@@ -175,7 +183,7 @@ def draw_branches(
             line.x,
             getattr(line, quantity),
             learner=learner,
-            kind=names[line.kind] if printed else line.kind,
+            kind=names.get(line.kind, line.kind),
             series=series or learner,
             label=name,
             **style,

@@ -65,7 +65,7 @@ def draw(setting: Setting) -> Plate:
             learner="bayes",
             series=f"bayes, {name}",
             label=f"Bayes bound, {name}",
-            linewidth=1.2,
+            bound=True,
             color="black" if e is few else "0.5",
         )
         printed = path_lines(

@@ -1,5 +1,4 @@
-"""Figure 3: R(α, η) and Q(α, η) of soft selection, as reliefs and as maps with the lines of its "
-"transitions."""
+"""Figure 3: R(α, η) and Q(α, η) of soft selection, as reliefs and as maps with its transition lines."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def draw(setting: Setting) -> Plate:
     panel = Panel(top, "a", book)
     for t in (first, second):
         top.axvspan(t.lower_spinodal, t.upper_spinodal, color="0.94", zorder=0.5)
-    draw_branches(panel, bound, "angle", learner="bayes", label="Bayes bound", linewidth=1.2)
+    draw_branches(panel, bound, "angle", learner="bayes", label="Bayes bound", bound=True)
     draw_branches(
         panel, printed, "angle", learner="soft", printed=True, series="soft, printed", label="as printed"
     )
@@ -88,7 +88,7 @@ def draw(setting: Setting) -> Plate:
             markerfacecolor="#003A5C",
             markersize=3.4,
         )
-    top.set(xlim=_BETWEEN, ylim=(0.0, 0.56), ylabel="Φ")
+    top.set(xlim=(_BETWEEN[0] - 0.15, _BETWEEN[1]), ylim=(0.0, 0.56), ylabel="Φ")
     top.set_title(f"Soft selection at α = {ALPHA:g}, γ = γ̃ = 10 (grey: between spinodals)")
     legend_below(figure, top)
 

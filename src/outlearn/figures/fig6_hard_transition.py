@@ -56,7 +56,7 @@ def draw(setting: Setting) -> Plate:
         "angle",
         learner="bayes",
         label="Bayes bound",
-        linewidth=1.2,
+        bound=True,
     )
     draw_branches(
         panel,
@@ -71,9 +71,11 @@ def draw(setting: Setting) -> Plate:
     draw_branches(panel, exact, "angle", learner="hard", label="hard selection, exact: equilibrium")
     axes.plot([], [], color=COLORS["hard"], linestyle=(0, (5, 2)), linewidth=1.3, label="metastable")
     axes.plot([], [], color=COLORS["hard"], linestyle=(0, (1.2, 1.6)), linewidth=1.1, label="unstable")
+    dark: dict[str, Any] = {"color": "#7A3300", "markersize": 3.6}
     for tasks, name, style in (
         (chance, "random starts", {}),
-        (taught, "started at B", {"color": "#7A3300", "fmt": "s", "markersize": 3.6}),
+        (taught, "started at B", {**dark, "fmt": "s"}),
+        (check, "random starts", {**dark, "markerfacecolor": "#7A3300"}),
     ):
         draw_runs(
             panel,
@@ -81,8 +83,8 @@ def draw(setting: Setting) -> Plate:
             "Phi",
             over="eta",
             learner="hard",
-            series=f"hard, runs, {name}",
-            label=f"EM, {name}, N = {small}",
+            series=f"hard, runs, {name}, N = {tasks[0].n_features}",
+            label=f"EM, {name}, N = {tasks[0].n_features}",
             **style,
         )
     kept = [(t.ensemble.eta, [v for v in measured[t].Phi.values if v < _KEPT]) for t in chance]
@@ -93,7 +95,12 @@ def draw(setting: Setting) -> Plate:
             x, y, "x", color="black", markersize=4.5, zorder=5, label=f"random starts, kept if Φ < {_KEPT}"
         )
         book.write("a", "hard, runs, kept", "runs", x=x, y=y, runs=[len(v) for _, v in kept])
-    axes.set(xlim=_BETWEEN, ylim=(0.0, 0.56), xlabel="η   (outliers are 1/(1 + e^-η))", ylabel="Φ")
+    axes.set(
+        xlim=(_BETWEEN[0] - 0.15, _BETWEEN[1] + 0.15),
+        ylim=(0.0, 0.62),
+        xlabel="η   (outliers are 1/(1 + e^-η))",
+        ylabel="Φ",
+    )
     axes.set_title(f"Hard selection at α = {ALPHA:g}, γ = γ̃ = 10")
     legend_below(figure, axes)
 
@@ -109,8 +116,8 @@ def draw(setting: Setting) -> Plate:
         title="The transition of hard selection",
         caption=f"Φ against η at α = {ALPHA:g}. Lines: theory; circles and squares: EM for hard "
         f"selection, N = {small}, {runs} runs, from random starts and from B (which no learner knows); "
-        "bars: standard deviations over runs; crosses: the runs from random starts that found B, as the "
-        "paper kept them.",
+        f"dots: N = {check[0].n_features}; bars: standard deviations over runs; crosses: the runs from "
+        "random starts that found B, as the paper kept them.",
         figure=figure,
         book=book,
         agreement=points,

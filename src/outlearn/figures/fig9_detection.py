@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from outlearn import theory
 from outlearn.figures.compare import THEORY
 from outlearn.figures.plate import Plate, Setting
-from outlearn.figures.style import COLORS, Book, Panel, legend
+from outlearn.figures.style import Book, Panel, legend_below
 from outlearn.inference.amp import amp
 from outlearn.inference.hard import hard_em
 from outlearn.inference.hebb import hebb
@@ -112,15 +112,13 @@ def draw(setting: Setting) -> Plate:
     left.set_xscale("log")
     left.xaxis.set_major_formatter("{x:g}")
     left.plot([], [], "o", color="0.4", markerfacecolor="white", label=f"runs, N = {n}")
-    legend(left, loc="lower right")
     right.set_xscale("log")
     right.set_xticks([0.5, 1, 2, 5, 10])
     right.xaxis.set_major_formatter("{x:g}")
     right.xaxis.set_minor_formatter("")
     right.set(xlabel="α = P/N", ylabel="area under the ROC curve", xlim=(0.3, 14.0), ylim=(0.5, 1.01))
     right.set_title("(b) area under the curve against α")
-    right.plot([], [], color=COLORS["bayes"], alpha=0.0)
-    legend(right, loc="lower right")
+    legend_below(figure, left, 6)
     at_two = {name: area(_detectability(theory.solve(THEORY[name], e, 2.0))) for name in _LEARNERS}
     good = sum(w[0] <= 3.0 for w in worst)
     top = max(worst)
@@ -172,8 +170,7 @@ def _measure(e: Ensemble, n: int, alpha: float, runs: int, rates: Array, seed: i
 
 
 def _roc(score: Array, informative: NDArray[np.bool_], rates: Array) -> Array:
-    """True-positive rate at each false-positive rate, then the area (the share of pairs in the right "
-    "order)."""
+    """True-positive rate at each false-positive rate, then the area: the share of pairs in right order."""
     outliers = np.sort(score[~informative])
     threshold = np.quantile(outliers, 1.0 - rates)
     found = (score[informative][:, None] > threshold).mean(axis=0)
