@@ -34,15 +34,15 @@ class NewtonResult:
 
 def solve_rows(jacobian: Array, residual: Array) -> Array:
     """Solve each row's linear system; singular rows get a least-squares step, rows not finite get nan."""
-    good = np.isfinite(jacobian).all(axis=(1, 2)) & np.isfinite(residual).all(axis=1)
-    step = np.full(residual.shape, np.nan)
-    if good.any():
+    with np.errstate(all="ignore"):
         try:
-            step[good] = np.linalg.solve(jacobian[good], residual[good][..., None])[..., 0]
+            return np.asarray(np.linalg.solve(jacobian, residual[..., None])[..., 0], dtype=np.float64)
         except np.linalg.LinAlgError:
+            step = np.full(residual.shape, np.nan)
+            good = np.isfinite(jacobian).all(axis=(1, 2)) & np.isfinite(residual).all(axis=1)
             for k in np.flatnonzero(good):
                 step[k] = np.linalg.lstsq(jacobian[k], residual[k], rcond=1e-12)[0]
-    return step
+            return step
 
 
 def newton(
@@ -90,72 +90,72 @@ def newton(
     """
     v = np.array(start, dtype=np.float64, copy=True)
     m = v.shape[0]
-    radius = np.full(m, max_step)
     status = np.full(m, Status.ITERATION_LIMIT, dtype=object)
     iterations = np.zeros(m, dtype=np.int64)
-    everyone = np.arange(m)
     with np.errstate(all="ignore"):
-        residual, jacobian = evaluate(v, everyone)
+        residual, jacobian = evaluate(v, np.arange(m))
         norm = np.abs(residual).max(axis=1, initial=0.0)
-        merit = norm.copy() if known is None else norm * _deflation(v, known, everyone)[0]
-        active = np.isfinite(norm)
-        status[~active] = Status.OUT_OF_RANGE
-        best_v, best_norm = v.copy(), np.where(active, norm, np.inf)
-        damped, refusals = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
-        for _ in range(max_iterations):
-            rows = np.flatnonzero(active)
+        usable = np.isfinite(norm)
+        status[~usable] = Status.OUT_OF_RANGE
+        best_v, best_norm = v.copy(), norm.copy()
+        # from here on the arrays hold only the rows that are still moving; ``rows`` numbers them
+        rows = np.flatnonzero(usable)
+        v, residual, jacobian, norm = v[rows], residual[rows], jacobian[rows], norm[rows]
+        known = None if known is None else known[rows]
+        merit = norm if known is None else norm * _deflation(v, known)[0]
+        radius = np.full(rows.size, max_step)
+        damped, refusals = np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size, dtype=np.int64)
+        for count in range(1, max_iterations + 1):
             if not rows.size:
                 break
-            iterations[rows] += 1
-            step = solve_rows(jacobian[rows], -residual[rows])
+            iterations[rows] = count
+            step = solve_rows(jacobian, -residual)
             if known is not None:
-                _, gradient = _deflation(v[rows], known[rows], rows)
                 # Newton step of the deflated residual, from the plain one (Sherman-Morrison)
+                gradient = _deflation(v, known)[1]
                 step = step / _away_from_zero(1.0 - (gradient * step).sum(axis=1))[:, None]
-            broken = ~np.isfinite(step).all(axis=1) | (damped[rows] > 0)
-            step[broken] = -0.5 * residual[rows][broken]
             size = np.abs(step).max(axis=1)
-            scale = np.minimum(1.0, radius[rows] / np.maximum(size, 1e-300))
-            trial = np.clip(v[rows] + step * scale[:, None], lower, upper)
+            plain = (damped > 0) | ~np.isfinite(size)
+            if plain.any():
+                step[plain] = -0.5 * residual[plain]
+                size = np.abs(step).max(axis=1)
+            scale = np.minimum(1.0, radius / np.maximum(size, 1e-300))
+            trial = np.minimum(np.maximum(v + step * scale[:, None], lower), upper)
             r, j = evaluate(trial, rows)
             trial_norm = np.abs(r).max(axis=1)
-            trial_merit = trial_norm
-            if known is not None:
-                trial_merit = trial_norm * _deflation(trial, known[rows], rows)[0]
-            better = np.isfinite(trial_norm) & np.isfinite(j).all(axis=(1, 2))
-            accept = better & ((trial_merit < merit[rows]) | (damped[rows] > 0))
-            finished = norm[rows] < tolerance
-            accept &= ~finished | (trial_norm < 0.5 * norm[rows])
-            taken = rows[accept]
-            v[taken], residual[taken], jacobian[taken] = trial[accept], r[accept], j[accept]
-            norm[taken], merit[taken] = trial_norm[accept], trial_merit[accept]
-            improved = taken[norm[taken] < best_norm[taken]]
-            best_v[improved], best_norm[improved] = v[improved], norm[improved]
-            radius[taken] = np.minimum(max_step, np.maximum(radius[taken], 2.0 * (size * scale)[accept]))
-            damped[taken] = np.maximum(damped[taken] - 1, 0)
-            refused = rows[~accept & ~finished]
-            radius[refused] = 0.25 * np.minimum(radius[refused], size[~accept & ~finished])
-            # Newton cannot descend from here: walk a few damped steps, then try again
-            refusals[taken] = 0
-            refusals[refused] += 1
-            lost = refused[refusals[refused] >= patience]
-            again = lost[iterations[lost] < max_iterations - 2 * damped_steps]
-            damped[again], radius[again], refusals[again] = damped_steps, max_step, 0
-            gone = lost[iterations[lost] >= max_iterations - 2 * damped_steps]
-            gone = gone[radius[gone] < 1e-7 * (1.0 + np.abs(v[gone]).max(axis=1, initial=0.0))]
-            status[gone], active[gone] = Status.STALLED, False
-            done = rows[(finished & ~accept) | (norm[rows] <= floor)]
-            status[done], active[done] = Status.CONVERGED, False
-    out = np.isfinite(best_norm)
-    v[out], norm[out] = best_v[out], best_norm[out]
-    near = out & (norm < tolerance)
-    status[near] = Status.CONVERGED
-    return NewtonResult(v=v, residual=norm, iterations=iterations, status=status)
+            trial_merit = trial_norm if known is None else trial_norm * _deflation(trial, known)[0]
+            finished = norm < tolerance
+            descends = np.where(finished, trial_norm < 0.5 * norm, (trial_merit < merit) | (damped > 0))
+            accept = descends & np.isfinite(trial_norm) & np.isfinite(j).all(axis=(1, 2))
+            v, residual = np.where(accept[:, None], trial, v), np.where(accept[:, None], r, residual)
+            jacobian = np.where(accept[:, None, None], j, jacobian)
+            norm, merit = np.where(accept, trial_norm, norm), np.where(accept, trial_merit, merit)
+            improved = norm < best_norm[rows]
+            best_v[rows[improved]], best_norm[rows[improved]] = v[improved], norm[improved]
+            longer, shorter = np.maximum(radius, 2.0 * size * scale), 0.25 * np.minimum(radius, size)
+            radius = np.where(accept, np.minimum(max_step, longer), shorter)
+            damped = np.maximum(damped - accept, 0)
+            refusals = np.where(accept, 0, refusals + 1)
+            done = (finished & ~accept) | (norm <= floor)
+            lost = ~finished & (refusals >= patience)
+            stalled = np.zeros_like(done)
+            if count < max_iterations - 2 * damped_steps:
+                # Newton cannot descend from here: walk a few damped steps, then try again
+                damped[lost], radius[lost], refusals[lost] = damped_steps, max_step, 0
+            else:
+                stalled = lost & (radius < 1e-7 * (1.0 + np.abs(v).max(axis=1, initial=0.0)))
+            status[rows[done]], status[rows[stalled]] = Status.CONVERGED, Status.STALLED
+            on = ~(done | stalled)
+            if not on.all():
+                rows, v, residual, jacobian, norm = rows[on], v[on], residual[on], jacobian[on], norm[on]
+                merit, radius, damped, refusals = merit[on], radius[on], damped[on], refusals[on]
+                known = None if known is None else known[on]
+    status[best_norm < tolerance] = Status.CONVERGED
+    return NewtonResult(v=best_v, residual=best_norm, iterations=iterations, status=status)
 
 
-def _deflation(v: Array, known: Array, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+def _deflation(v: Array, known: Array) -> tuple[Array, Array]:
     """Deflation factor prod (1 + 1/d²) and the gradient of its logarithm."""
-    known = known if len(known) == len(v) else known[rows]
     difference = v[:, None, :] - known
     square = np.maximum((difference**2).sum(axis=2), 1e-280)
     valid = np.isfinite(square)

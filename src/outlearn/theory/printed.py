@@ -25,6 +25,13 @@ __all__ = ["PrintedHardSystem", "PrintedSoftSystem", "printed_hard_energy", "pri
 
 Array = NDArray[np.float64]
 
+# overlaps, lengths and values of b
+_NET = (
+    (1e-6, 0.01, 0.1, 0.4, 0.8, 0.97),
+    (1e-6, 0.03, 0.3, 0.7, 1.2, 3.0),
+    (0.03, 0.3, 1.0, 2.0, 3.0, 3.8),
+)
+
 
 class PrintedSoftSystem(SelectionSystem):
     """Soft selection with I_1..I_7; NOT_DEFINED wherever b = g² z/gamma reaches 4."""
@@ -34,14 +41,10 @@ class PrintedSoftSystem(SelectionSystem):
 
     def grid(self, points: Points) -> Array:
         """A net over overlap, length and b below 4."""
-        scale = np.maximum(1.0, 10.0 / points.gamma)
-        rows = []
-        for cosine in (1e-6, 0.01, 0.1, 0.4, 0.8, 0.97):
-            for level in (1e-6, 0.03, 0.3, 0.7, 1.2, 3.0):
-                for b in (0.03, 0.3, 1.0, 2.0, 3.0, 3.8):
-                    Q, z = level * scale, b * points.gamma / points.gamma_tilde**2
-                    rows.append(np.log(np.stack([cosine * np.sqrt(Q), Q * (1.0 - cosine**2), z], axis=1)))
-        return np.stack(rows)
+        net = np.meshgrid(*_NET, indexing="ij")
+        cosine, level, b = (x.reshape(-1, 1) for x in net)
+        Q, z = level * np.maximum(1.0, 10.0 / points.gamma), b * points.gamma / points.gamma_tilde**2
+        return np.log(self._guess(points, cosine, Q, z)[:3]).transpose(1, 2, 0)
 
     def undefined(self, points: Points, v: Array) -> NDArray[np.bool_]:
         """Rows with b >= 4."""

@@ -41,18 +41,24 @@ _ORDER = 16
 _THREADS = 2
 _TINY = 1e-290
 # overlap, length and response of solutions that neither an oracle nor a collapse resembles
-_GUESSES = (
-    (0.02, 0.9, 0.5),
-    (0.02, 0.4, 1.2),
-    (0.3, 0.8, 0.4),
-    (0.6, 0.8, 0.35),
-    (0.9, 0.9, 0.15),
-    (0.3, 0.003, 1.05),
-    (0.03, 0.03, 1.15),
-    (0.005, 0.15, 1.2),
-)
+_GUESSES = np.array(
+    [
+        (0.02, 0.9, 0.5),
+        (0.02, 0.4, 1.2),
+        (0.3, 0.8, 0.4),
+        (0.6, 0.8, 0.35),
+        (0.9, 0.9, 0.15),
+        (0.3, 0.003, 1.05),
+        (0.03, 0.03, 1.15),
+        (0.005, 0.15, 1.2),
+    ]
+).T
 # overlap, gamma Q and b where the noise of the examples that were chosen holds J up
-_GLASSY = ((0.02, 8.0, 0.2), (0.003, 20.0, 6.0), (0.02, 10.0, 6.0), (0.5, 10.0, 5.0))
+_GLASSY = np.array([(0.02, 8.0, 0.2), (0.003, 20.0, 6.0), (0.02, 10.0, 6.0), (0.5, 10.0, 5.0)]).T
+# a net over overlap, length and response, where these starts are not enough
+_NET_COSINES = (1e-6, 1e-3, 0.03, 0.2, 0.5, 0.8, 0.95, 0.995)
+_NET_LEVELS = (1e-12, 1e-6, 1e-3, 0.03, 0.2, 0.6, 1.0, 1.6)
+_NET_RESPONSES = (1e-4, 1e-2, 0.1, 0.4, 0.8, 1.2, 5.0)
 
 
 @njit(cache=True, nogil=True)
@@ -210,42 +216,36 @@ class SelectionSystem(System):
         """An oracle that knows the informative examples, the Hebb rule, collapsed and glassy guesses."""
         gt, gamma, alpha = points.gamma_tilde, points.gamma, points.alpha
         prior = expit(-points.eta_tilde)
-        guesses = []
         # no doubt at all: the informative examples weigh 1, all weigh 1, all weigh what the prior says
-        for used, weight in ((alpha * points.p1, 1.0), (alpha, 1.0), (alpha, prior)):
-            z = 1.0 / (1.0 + used * gt * weight)
-            signal = np.minimum(used, alpha * points.p1)
-            guesses.append(
-                (z * gt * signal * weight, used * (z * gt * weight) ** 2 / gamma, z, used * weight)
-            )
-        shrink = 1.0 / (1.0 + gt * alpha * points.p1)
-        scale = np.minimum(1.0, gamma / gt)
-        one = np.ones_like(alpha)
-        shapes = [(c, Q * one, np.clip(response * scale, shrink, None)) for c, Q, response in _GUESSES]
-        shapes += [(c, level / gamma, b * gamma / gt**2) for c, level, b in _GLASSY]
-        for cosine, Q, z in shapes:
-            T = Q * (1.0 - cosine**2)
-            # Q - R² = z² (g²/gamma) Q_hat ties the number of selected examples to the other three
-            guesses.append((cosine * np.sqrt(Q), T, z, np.minimum(T * gamma / (z * gt) ** 2, 0.9 * alpha)))
-        with np.errstate(divide="ignore"):
-            rows = [np.stack([np.log(np.maximum(x, 1e-250)) for x in g], axis=1) for g in guesses]
-        return np.stack(rows)[:, :, : len(self.names)]
+        informative, one = alpha * points.p1, np.ones_like(alpha)
+        used, weight = np.array([informative, alpha, alpha]), np.array([one, one, prior])
+        z = 1.0 / (1.0 + used * gt * weight)
+        certain = z * gt * informative * weight, used * (z * gt * weight) ** 2 / gamma, z, used * weight
+        cosine, Q, response = _GUESSES[:, :, None]
+        shrink = 1.0 / (1.0 + gt * informative)
+        hazy = self._guess(points, cosine, Q, np.maximum(response * np.minimum(1.0, gamma / gt), shrink))
+        cosine, level, b = _GLASSY[:, :, None]
+        glassy = self._guess(points, cosine, level / gamma, b * gamma / gt**2)
+        rows = np.concatenate([certain, hazy, glassy], axis=1)[: len(self.names)]
+        return np.log(np.maximum(rows, 1e-250)).transpose(1, 2, 0)
+
+    @staticmethod
+    def _guess(points: Points, cosine: Array, Q: Array, z: Array) -> Array:
+        """R, Q - R², z and Q_hat (4, S, K) of guessed overlaps, lengths and responses.
+
+        Q - R² = z² (g²/gamma) Q_hat ties the number of selected examples to the other three.
+        """
+        T = Q * (1.0 - cosine**2)
+        Q_hat = np.minimum(T * points.gamma / (z * points.gamma_tilde) ** 2, 0.9 * points.alpha)
+        return np.array(np.broadcast_arrays(cosine * np.sqrt(Q), T, z, Q_hat))
 
     def grid(self, points: Points) -> Array:
         """A net over overlap, length and response."""
-        alpha, gt, gamma = points.alpha, points.gamma_tilde, points.gamma
-        rows = []
-        one = np.ones_like(alpha)
-        length = np.maximum(1.0, 10.0 / gamma)
-        for cosine in (1e-6, 1e-3, 0.03, 0.2, 0.5, 0.8, 0.95, 0.995):
-            for level in (1e-12, 1e-6, 1e-3, 0.03, 0.2, 0.6, 1.0, 1.6):
-                for z in (1e-4, 1e-2, 0.1, 0.4, 0.8, 1.2, 5.0):
-                    Q = level * length
-                    T = Q * (1.0 - cosine**2)
-                    Q_hat = np.clip(T * gamma / (z * gt) ** 2, 1e-12 * alpha, 0.9 * alpha)
-                    row = (np.log(cosine * np.sqrt(Q)) * one, np.log(T) * one, np.log(z) * one, np.log(Q_hat))
-                    rows.append(np.stack(row, axis=1))
-        return np.stack(rows)[:, :, : len(self.names)]
+        net = np.meshgrid(_NET_COSINES, _NET_LEVELS, _NET_RESPONSES, indexing="ij")
+        cosine, level, z = (x.reshape(-1, 1) for x in net)
+        rows = self._guess(points, cosine, level * np.maximum(1.0, 10.0 / points.gamma), z)
+        rows[3] = np.maximum(rows[3], 1e-12 * points.alpha)
+        return np.log(rows[: len(self.names)]).transpose(1, 2, 0)
 
 
 class HardSystem(SelectionSystem):
