@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from outlearn.cli import main
+from outlearn.exceptions import ConvergenceError
 
 SMALL = ["simulate", "--alpha", "5", "--eta", "0:2:1", "--n-features", "20", "--runs", "6", "--workers", "1"]
 
@@ -91,6 +92,15 @@ def test_scaling(capsys, tmp_path):
     )
 
 
+def test_failed_runs_are_said(capsys, monkeypatch):
+    def fail(*_, **__):
+        raise ConvergenceError("on purpose")
+
+    monkeypatch.setattr("outlearn.simulation.run.soft_em_many", fail)
+    err = run(capsys, *SMALL, "--draw", "dense").err
+    assert "18 of 18 runs failed, the first with: ConvergenceError: on purpose" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -101,6 +111,11 @@ def test_scaling(capsys, tmp_path):
         (["simulate", "-a", 5, "-n", 0, "-e", 1], "n_features = 0"),
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "-L", "svm"], "learner = 'svm'"),
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "--of", "S", "--standard-error", 1], "quantity = 'S'"),
+        (["simulate", "-a", 5, "-n", 20, "-e", 1, "--of", "S"], "quantity = 'S'"),
+        (["simulate", "-a", 1e300, "-n", 20, "-e", 1], "what memory holds"),
+        (["simulate", "-a", 5, "-n", 10**9, "-e", 1], "what memory holds"),
+        (["reproduce", "1", "--page", "x.md"], "page = 'x.md'"),
+        (["demo", "--output", __file__], "is not a directory"),
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "-o", "nowhere/x.csv"], "there is no directory"),
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "-o", "x.txt"], "must be .csv"),
         (["results", "list", "missing.sqlite"], "there is no such store"),

@@ -158,6 +158,12 @@ def test_files_that_are_no_store(tmp_path):
         Store(tmp_path / "missing.sqlite", create=False)
     with pytest.raises(DataError, match="no directory"):
         Store(tmp_path / "nowhere" / "runs.sqlite")
+    empty = tmp_path / "empty.sqlite"
+    empty.touch()
+    with pytest.raises(DataError, match="is empty"):
+        Store(empty, create=False)
+    assert not empty.stat().st_size
+    Store(empty).close()  # a runner that was killed at once may have left it
     with pytest.raises(DataError, match="is a directory"):
         Store(tmp_path)
 

@@ -35,9 +35,14 @@ def demo(
     """
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from outlearn.exceptions import DataError
     from outlearn.figures.demo import draw_demo
     from outlearn.model import Ensemble, overlaps, sample
 
+    path = output / "demo.png"
+    if output.exists() and not output.is_dir():
+        raise DataError(f"{output}: is not a directory")
+    output.mkdir(parents=True, exist_ok=True)
     data = sample(Ensemble.from_contamination(contamination, gamma=10.0), n_features, n_samples, rng=seed)
     rows, errors, models = [], {}, {}
     screen = console() if not as_json else None
@@ -63,8 +68,6 @@ def demo(
     soft = models["soft selection"]
     folded = data.y * (data.X @ soft.coef_.ravel() + soft.intercept_)
     found = soft.coef_.ravel() @ (soft.centers_[1] - soft.centers_[0]) / 2.0
-    path = output / "demo.png"
-    output.mkdir(parents=True, exist_ok=True)
     figure = draw_demo(soft.inlier_proba_, data.informative, folded / found, errors)
     with atomic(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130)

@@ -59,6 +59,8 @@ def reproduce(
     if unknown is not None:
         raise ParameterError("figure", unknown, f"all, page, {', '.join(PLATES)}")
     if page is not None:
+        if "page" not in figure:
+            raise ParameterError("page", str(page), "FIGURE page among the figures, to say that it is wanted")
         check_writable(page)
         if page.suffix.lower() != ".md":
             raise DataError(f"{page}: the ending must be .md")

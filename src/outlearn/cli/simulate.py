@@ -118,16 +118,27 @@ def simulate(
         draw=draw,
     )
     campaign = Campaign({task.strong_id: task for task in tasks}.values(), seed)
-    rule = None if standard_error is None else until(quantity, at_most=standard_error)
+    rule = until(quantity, at_most=1.0 if standard_error is None else standard_error)
     try:
         with _progress_bar() as progress:
             result = campaign.run(
-                store, workers=workers, stop_when=rule, cluster=scheduler, progress=progress
+                store,
+                workers=workers,
+                stop_when=None if standard_error is None else rule,
+                cluster=scheduler,
+                progress=progress,
             )
     except KeyboardInterrupt:
         if store is not None:
             say(f"what is done is kept in {store}; run the same command again to go on")
         raise
+    failed = sum(stats.n_failed for _, stats in result)
+    if failed:
+        first = next(
+            status for _, stats in result for status in stats.statuses if status.startswith("failed")
+        )
+        total = sum(stats.n_runs for _, stats in result)
+        say(f"outlearn: warning: {failed} of {total} runs failed, the first with: {first.partition(': ')[2]}")
     if output is not None:
         with atomic(output) as temporary:
             result.to_frame().to_csv(temporary, index=False)

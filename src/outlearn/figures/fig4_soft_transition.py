@@ -203,8 +203,9 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
     )
     slow: dict[str, Any] = {"n_features": 1000, "draw": "dense", "dtype": "float32"}
     # thousands of steps a run from here on
-    hard = grid(eta=(3.4, 3.5, 3.6, 3.75), runs=24, **slow, **shared)
-    hard += grid(eta=(3.9, 4.05), runs=12, **slow, **shared)
+    hard = grid(eta=(3.4, 3.5), runs=24, **slow, **shared)
+    hard += grid(eta=(3.6, 3.75), runs=16, **slow, **shared)
+    hard += grid(eta=(3.9, 4.05), runs=8, **slow, **shared)
     glassy = grid(eta=(4.5, 5.0, 7.0, 9.0), runs=3, **slow, **shared)
     onset = [t for t in (*easy, *hard) if t.ensemble.eta >= 2.0]
     return main, [*sizes, *onset], [*easy, *hard, *glassy]

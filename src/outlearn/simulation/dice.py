@@ -17,11 +17,13 @@ from outlearn.inference.rows import Respond, Rows
 from outlearn.model import Ensemble
 from outlearn.simulation.cost import dense_bytes
 
-__all__ = ["NOTHING_NEW", "Dice"]
+__all__ = ["MOST_NUMBERS", "NOTHING_NEW", "Dice"]
 
 Array = NDArray[np.float64]
 
 _BLOCK = 16  # basis vectors that are allocated together; the system commits memory when they are written
+_MEMORY = 1 << 31
+MOST_NUMBERS = _MEMORY // 32  # P + N of which two vectors a side and their images fit
 NOTHING_NEW = 1e-12  # a vector that lies in the span of the earlier ones up to this part of its length
 
 
@@ -69,7 +71,7 @@ class Dice:
         rng: np.random.Generator | int | None = None,
         *,
         center: ArrayLike | None = None,
-        memory: int = 1 << 31,
+        memory: int = _MEMORY,
     ) -> None:
         for name, size in (("n_features", n_features), ("n_samples", n_samples)):
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:

@@ -68,12 +68,15 @@ class Store:
         _OWNERS_HERE.add(self._owner)
         in_memory = self.path == ":memory:"
         if not in_memory:
-            if not create and not Path(self.path).is_file():
-                raise DataError(f"{self.path}: there is no such store")
-            if not Path(self.path).absolute().parent.is_dir():
-                raise DataError(f"{self.path}: there is no directory {Path(self.path).absolute().parent}")
-            if Path(self.path).is_dir():
-                raise DataError(f"{self.path}: is a directory, not a store")
+            file = Path(self.path)
+            if file.is_dir():
+                raise DataError(f"{file}: is a directory, not a store")
+            if not create and not file.is_file():
+                raise DataError(f"{file}: there is no such store")
+            if not create and not file.stat().st_size:
+                raise DataError(f"{file}: is empty, not a campaign store")
+            if not file.absolute().parent.is_dir():
+                raise DataError(f"{file}: there is no directory {file.absolute().parent}")
         try:
             # transactions are begun and ended below, not guessed by the driver
             self._db = sqlite3.connect(self.path, timeout=60.0, isolation_level=None)

@@ -15,6 +15,7 @@ import numpy as np
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.model import Ensemble
 from outlearn.simulation.cost import cheaper_draw
+from outlearn.simulation.dice import MOST_NUMBERS
 
 __all__ = ["DRAWS", "LEARNERS", "STARTS", "Task", "grid"]
 
@@ -122,6 +123,10 @@ class Task:
             )
         if self.draw == "matrix-free":
             put("dtype", "float64")
+            if self.n_samples + self.n_features > MOST_NUMBERS:
+                raise ParameterError(
+                    "alpha", self.alpha, f"P + N <= {MOST_NUMBERS}, what memory holds (N = {self.n_features})"
+                )
 
     @property
     def n_samples(self) -> int:
