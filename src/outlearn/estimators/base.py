@@ -39,18 +39,14 @@ from outlearn.inference.evidence import (
     select,
     starts_for,
 )
-from outlearn.inference.mixture import (
-    Beliefs,
-    Mixture,
-    MixtureData,
-    MixtureFit,
-    RunningMoments,
-    mixture_at,
-    simplex,
-)
+from outlearn.inference.mixture import Beliefs, Mixture, simplex
+from outlearn.inference.mixture_data import MixtureData
+from outlearn.inference.mixture_fit import MixtureFit
+from outlearn.inference.mixture_step import mixture_at
 from outlearn.inference.posterior import FittedMixture, project
 from outlearn.inference.results import FitStatus
 from outlearn.inference.rows import refuse_magnitude
+from outlearn.inference.stream import RunningMoments
 
 __all__ = ["Finished", "SelectionClassifier"]
 
@@ -534,9 +530,8 @@ def _given(value: Any) -> float | None:
 def transplant(data: MixtureData, beliefs: Beliefs, found: FittedMixture) -> Mixture:
     """Start from a model of other coordinates (or other data): its centres and fractions, in these ones."""
     away = found.means - found.means.mean(axis=0)
-    means = (away / data.scale) if data.basis is None else (away / data.scale) @ data.basis.T
     k = data.n_classes
-    centers = simplex(k).T @ means * ((k - 1.0) / k)
+    centers = simplex(k).T @ data.working(away) * ((k - 1.0) / k)
     start = mixture_at(data, beliefs, np.asarray(centers))
     states = start.states
     if beliefs.contamination is None or beliefs.label_noise is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
@@ -17,7 +17,10 @@ from outlearn.exceptions import ParameterError
 from outlearn.inference.amp import AmpResult, amp
 from outlearn.inference.covariance import Covariance
 from outlearn.inference.gibbs import GibbsResult, gibbs
-from outlearn.inference.mixture import Beliefs, Mixture, MixtureData, MixtureFit, simplex
+from outlearn.inference.mapped import Mapped
+from outlearn.inference.mixture import Beliefs, Mixture, simplex
+from outlearn.inference.mixture_data import MixtureData
+from outlearn.inference.mixture_fit import MixtureFit
 from outlearn.inference.results import FitStatus
 from outlearn.inference.rows import Rows
 
@@ -129,12 +132,12 @@ class BayesSelectionClassifier(SelectionClassifier):
         found: list[Posterior] = []
         sizes = []
         guess = frame.inward(m.means - m.midpoint)
-        groups = (
-            [np.arange(len(data.labels))] if k == 2 else [np.flatnonzero(data.labels == c) for c in range(k)]
-        )
+        groups: list[Any] = [slice(None)]
+        if k > 2:
+            groups = [np.flatnonzero(data.labels == c) for c in range(k)]
         for c, members in enumerate(groups):
             signs = simplex(2)[data.labels, 0] if k == 2 else None
-            rows = frame.rows(members, signs, data.weights)
+            rows = frame.rows(members, signs)
             posterior = self._posterior(rows, beliefs, m, guess[1 if k == 2 else c], rng)
             found.append(posterior)
             sizes.append(data.weights[members].sum())
@@ -149,7 +152,7 @@ class BayesSelectionClassifier(SelectionClassifier):
         self.algorithm_ = "gibbs" if any(isinstance(p, GibbsResult) for p in found) else "amp"
         share = np.asarray(sizes) / np.sum(sizes)
         mixture = self._with(m, frame, means, found, share)
-        self.centers_std_ = stds[:, None] * frame.raw_spread(data)
+        self.centers_std_ = stds[:, None] * frame.raw_spread()
         converged = all(p.converged for p in found)
         iterations = [p.n_iter if isinstance(p, AmpResult) else p.n_reads for p in found]
         energies = [p.energy if isinstance(p, AmpResult) else fit.energy for p in found]
@@ -162,7 +165,7 @@ class BayesSelectionClassifier(SelectionClassifier):
         )
 
     def _posterior(
-        self, rows: Rows, beliefs: Beliefs, m: Mixture, guess: Array, rng: np.random.Generator
+        self, rows: Rows | Mapped, beliefs: Beliefs, m: Mixture, guess: Array, rng: np.random.Generator
     ) -> Posterior:
         """Posterior of one folded problem: message passing, or sampling, or first one and then the other."""
         right, wrong, garbage = m.states
@@ -211,7 +214,7 @@ class BayesSelectionClassifier(SelectionClassifier):
         return self._sample(rows, settings, rng) if whole else best
 
     @staticmethod
-    def _sample(rows: Rows, settings: dict[str, Any], rng: np.random.Generator) -> GibbsResult:
+    def _sample(rows: Rows | Mapped, settings: dict[str, Any], rng: np.random.Generator) -> GibbsResult:
         tempered = 4 if rows.shape[0] * rows.shape[1] <= 1_000_000 else 1
         return gibbs(rows, n_draws=_N_DRAWS, burn_in=_N_DRAWS, n_temperatures=tempered, rng=rng, **settings)
 
@@ -247,64 +250,71 @@ class BayesSelectionClassifier(SelectionClassifier):
 class _Frame:
     """Coordinates around the midpoint in which the noise is the same in all directions."""
 
-    structure: Literal["spherical", "diag", "tied"]
-    X: Any
-    center: Array
-    factor: Array  # standard deviations (diag), lower Cholesky factor (tied), one number (spherical)
-    basis: Array | None  # rows span the data: spherical data were turned into their span; here they are not
+    data: MixtureData
+    midpoint: Array
+    covariance: Covariance
+    factor: Array  # standard deviations (diag), lower Cholesky factor (tied)
     noise: float  # the noise variance of EM in these coordinates
     log_volume: float
 
     @classmethod
     def of(cls, data: MixtureData, m: Mixture) -> _Frame:
-        rows, form, basis = data.rows, data.structure, data.basis
         values = m.covariance.values
-        origin = m.midpoint if rows.center is None else rows.center + m.midpoint
-        if form == "spherical":
-            # The reaction terms count all dimensions, also those that no example touches.
-            X = rows.X if basis is None else np.asarray(rows.X) @ basis
-            center = origin if basis is None else origin @ basis
-            return cls(form, X, center, np.ones(1), basis, float(values), 0.0)
-        if form == "diag":
+        if data.structure == "spherical":
+            return cls(data, m.midpoint, m.covariance, np.ones(1), float(values), 0.0)
+        if data.structure == "diag":
             spread = np.sqrt(values)
-            X = rows.X @ sparse.diags(1.0 / spread) if sparse.issparse(rows.X) else rows.X / spread
-            X = X.tocsr() if sparse.issparse(X) else X
-            return cls(form, X, origin / spread, spread, None, 1.0, float(np.log(spread).sum()))
+            return cls(data, m.midpoint, m.covariance, spread, 1.0, float(np.log(spread).sum()))
         factor = linalg.cholesky(values, lower=True)
-        X = linalg.solve_triangular(factor, (np.asarray(rows.X) - origin).T, lower=True).T
-        volume = float(np.log(np.diag(factor)).sum())
-        return cls(form, np.ascontiguousarray(X), np.zeros(X.shape[1]), factor, basis, 1.0, volume)
+        return cls(data, m.midpoint, m.covariance, factor, 1.0, float(np.log(np.diag(factor)).sum()))
 
     @property
     def n_features(self) -> int:
-        return int(self.X.shape[1])
+        # spherical: the reaction terms count all dimensions, also those that no example touches
+        return self.data.n_total if self.data.structure == "spherical" else self.midpoint.size
 
-    def rows(self, members: NDArray[np.intp], signs: Array | None, weights: Array) -> Rows:
-        """The folded problem of some examples."""
-        everyone = len(members) == self.X.shape[0]
-        X = self.X if everyone else self.X[members]
-        counts = None if (weights == 1.0).all() else weights[members]
-        return Rows.of(X, signs=signs, sample_weight=counts, center=self.center)
+    def rows(self, members: Any, signs: Array | None) -> Rows | Mapped:
+        """The folded problem of some examples; a slice takes all of them."""
+        data = self.data
+        weights = data.weights[members]
+        counts = None if (weights == 1.0).all() else weights
+        if data.structure == "spherical":
+            center = data.origin + data.outward(self.midpoint[None])[0]
+            X = data.X if isinstance(members, slice) else data.X[members]
+            return Rows.of(X, signs=signs, sample_weight=counts, center=center, n_threads=data.raw.n_threads)
+
+        def norms() -> Array:
+            return data.square_distances(self.covariance, self.midpoint)[members]
+
+        rows = data.folded(members, signs, counts, self.midpoint)
+        return Mapped(rows, self.inward, self._across, norms)
 
     def inward(self, away: Array) -> Array:
         """Differences in working coordinates to those of equal noise."""
-        if self.structure == "spherical":
-            return away if self.basis is None else away @ self.basis
-        if self.structure == "diag":
+        if self.data.structure == "spherical":
+            return self.data.outward(away)
+        if self.data.structure == "diag":
             return away / self.factor
         return linalg.solve_triangular(self.factor, away.T, lower=True).T
 
+    def _across(self, directions: Array) -> Array:
+        """Directions of equal noise to those whose fields in working coordinates are the same."""
+        if self.data.structure == "diag":
+            return directions / self.factor
+        return linalg.solve_triangular(self.factor, directions.T, lower=True, trans="T").T
+
     def outward(self, away: Array) -> Array:
         """Differences in coordinates of equal noise to working ones."""
-        if self.structure == "spherical":
-            return away if self.basis is None else away @ self.basis.T
-        return away * self.factor if self.structure == "diag" else away @ self.factor.T
+        if self.data.structure == "spherical":
+            return self.data.working(away)
+        return away * self.factor if self.data.structure == "diag" else away @ self.factor.T
 
-    def raw_spread(self, data: MixtureData) -> Array:
+    def raw_spread(self) -> Array:
         """Standard deviation in the units of the data that one unit here has along every feature."""
-        if self.structure == "spherical":
+        data = self.data
+        if data.structure == "spherical":
             return np.asarray(data.scale)
-        if self.structure == "diag":
+        if data.structure == "diag":
             return np.asarray(self.factor * data.scale)
         across = self.factor.T if data.basis is None else self.factor.T @ data.basis
         return np.asarray(np.sqrt(np.einsum("ij,ij->j", across, across)) * data.scale)
@@ -316,7 +326,7 @@ def _scaled(covariance: Covariance, factor: float) -> Covariance:
     )
 
 
-def _hebb_variance(rows: Rows, noise: float, count: float) -> float:
+def _hebb_variance(rows: Rows | Mapped, noise: float, count: float) -> float:
     """Square of the centre per coordinate that the rows' mean shows if half of them are informative."""
     mean = rows.weighted_sums(np.ones((rows.shape[0], 1)))[0] / count
     n = rows.shape[1]

@@ -8,7 +8,9 @@ import numpy as np
 
 from outlearn.estimators.base import Finished
 from outlearn.estimators.soft import SoftSelectionClassifier
-from outlearn.inference.mixture import Beliefs, MixtureData, MixtureFit, fit_mixture
+from outlearn.inference.mixture import Beliefs
+from outlearn.inference.mixture_data import MixtureData
+from outlearn.inference.mixture_fit import MixtureFit, fit_mixture
 
 __all__ = ["HardSelectionClassifier"]
 

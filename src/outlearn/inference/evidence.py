@@ -17,14 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from outlearn.inference.covariance import Structure, passes_for_a_sphere
-from outlearn.inference.mixture import (
-    Beliefs,
-    Mixture,
-    MixtureData,
-    MixtureFit,
-    fit_mixture,
-    mixture_at,
-)
+from outlearn.inference.mixture import Beliefs, Mixture
+from outlearn.inference.mixture_data import MixtureData
+from outlearn.inference.mixture_fit import MixtureFit, fit_mixture
+from outlearn.inference.mixture_step import mixture_at
 from outlearn.inference.outliers import believing, messages_of, start_from
 from outlearn.inference.pooling import looks_spherical
 from outlearn.inference.posterior import FittedMixture

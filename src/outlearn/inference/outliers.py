@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outlearn.inference.amp import AmpResult, AmpStatus, amp
-from outlearn.inference.mixture import Beliefs, Mixture, MixtureData, mixture_at
+from outlearn.inference.mixture import Beliefs, Mixture
+from outlearn.inference.mixture_data import MixtureData
+from outlearn.inference.mixture_step import mixture_at
 from outlearn.inference.rows import Rows
 
 __all__ = ["believing", "messages_of", "start_from"]
@@ -35,13 +37,13 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
     if data.n_classes != 2 or data.structure != "spherical" or beliefs.garbage != "shared":
         return None
     counts = data.label_weights.sum(axis=0)
-    midpoint = data.original_center(np.asarray((data.label_sums / counts[:, None]).mean(axis=0)))
+    midpoint = data.origin + data.outward((data.label_sums / counts[:, None]).mean(axis=0)[None])[0]
     rows = Rows.of(
         data.X,
         signs=2.0 * data.labels - 1.0,
         sample_weight=data.weights,
         center=midpoint,
-        n_threads=data.rows.n_threads,
+        n_threads=data.raw.n_threads,
     )
     flips = beliefs.label_noise is None
     noise = data.variance if beliefs.noise_variance is None else beliefs.noise_variance

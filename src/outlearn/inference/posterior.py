@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from scipy import sparse
 
 from outlearn.exceptions import DataError
 from outlearn.inference.covariance import Covariance
-from outlearn.inference.mixture import Mixture, MixtureData
+from outlearn.inference.mixture import Mixture
+from outlearn.inference.mixture_data import MixtureData
 
 __all__ = ["FittedMixture", "project"]
 
@@ -40,7 +41,17 @@ class FittedMixture:
 
     @classmethod
     def of(cls, data: MixtureData, mixture: Mixture) -> FittedMixture:
-        """Take the coordinates along with the mixture."""
+        """Take the coordinates along with the mixture; where it knows no axes, those of the data will do."""
+        if data.span is not None and data.basis is None:
+            points = np.vstack([mixture.midpoint, mixture.garbage_center, mixture.centers])
+            midpoint, garbage_center, *centers = data.outward(points)
+            own = mixture.garbage_center is not mixture.midpoint
+            mixture = replace(
+                mixture,
+                midpoint=midpoint,
+                garbage_center=garbage_center if own else midpoint,
+                centers=np.array(centers),
+            )
         return cls(mixture=mixture, origin=data.origin, scale=data.scale, basis=data.basis)
 
     # -- in the units of the data --------------------------------------------------------------------

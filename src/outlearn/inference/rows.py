@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 Respond = Callable[[slice, Array], Array]
 
 _BLOCK_ROWS = (512, 2048)  # for matrix products: long enough for gemm, short enough to stay cached
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = (1 << 20, 8 << 20)
+_PIECE = 1 << 17  # numbers that are centred at once
 _CACHE_BYTES = 256 << 10  # rows of a compiled pass wait in the second-level cache for their weights
 _MOST_ROWS = 64
 _SINGLE_PRECISION_FROM = 8  # directions
@@ -345,13 +346,18 @@ class Rows:
         def work(rows: slice) -> None:
             block = self._block(rows)
             if sparse.issparse(block):
-                if self.center is None:
-                    out[rows] = np.asarray(block.multiply(block).sum(axis=1)).ravel()
-                    return
-                block = block.toarray()
-            if self.center is not None:
-                block = block - self.center
-            np.einsum("ij,ij->i", block, block, out=out[rows], dtype=np.float64)
+                squares = np.asarray(block.power(2).sum(axis=1, dtype=np.float64)).ravel()
+                if self.center is not None:
+                    squares += float(self.center @ self.center) - 2.0 * (block @ self.center)
+                out[rows] = np.maximum(squares, 0.0)
+                return
+            if self.center is None:
+                np.einsum("ij,ij->i", block, block, out=out[rows], dtype=np.float64)
+                return
+            step = max(1, _PIECE // block.shape[1])
+            for k in range(0, block.shape[0], step):
+                piece = block[k : k + step] - self.center
+                np.einsum("ij,ij->i", piece, piece, out=out[rows][k : k + step])
 
         with np.errstate(over="ignore", invalid="ignore"):
             self._each_block(work)
@@ -359,11 +365,11 @@ class Rows:
 
     # -- all blocks --------------------------------------------------------------------------------
 
-    def _blocks(self) -> list[slice]:
+    def blocks(self) -> list[slice]:
         """Blocks of rows for matrix products."""
         p = self.shape[0]
-        least, most = _BLOCK_ROWS
-        step = min(most, max(least, _BLOCK_BYTES * p // max(1, self.nbytes)))
+        least, most = (max(1, size * p // max(1, self.nbytes)) for size in _BLOCK_BYTES)
+        step = min(max(least, _BLOCK_ROWS[0]), most, _BLOCK_ROWS[1])
         return [slice(first, min(p, first + step)) for first in range(0, p, step)]
 
     def _ranges(self) -> list[slice]:
@@ -375,7 +381,7 @@ class Rows:
         return 1 if self.nbytes < _ONE_THREAD_BYTES else min(self.n_threads, self.shape[0])
 
     def _each_block(self, work: Callable[[slice], Any]) -> list[Any]:
-        return self._each(self._blocks(), work)
+        return self._each(self.blocks(), work)
 
     def _each(self, pieces: list[slice], work: Callable[[slice], Any]) -> list[Any]:
         """Run ``work`` on all pieces of the data, in threads where that pays; this is one read."""
