@@ -317,3 +317,23 @@ def test_every_branch_of_the_printed_equations_is_found_below_b_of_four():
     overlaps = sorted(s.R for s in found if s.R > 1e-3)
     assert overlaps[:3] == pytest.approx([0.0146544, 0.0555529, 0.1871782], rel=1e-4)
     assert all(s.residual < 1e-10 and s.z * e.gamma_tilde**2 / e.gamma < 4.0 for s in found)
+
+
+@pytest.mark.parametrize(
+    ("eta", "gamma"), [(37.9, 0.12), (-40.0, 1e-3), (40.0, 1e4), (25.0, 1.0), (40.0, 1e-3), (0.0, 1e4)]
+)
+def test_a_matched_limit_is_as_precise_where_all_averages_vanish(eta, gamma):
+    soft, bound = (theory.limit(learner, Ensemble(eta, gamma)) for learner in (SOFT, theory.BayesOptimal()))
+    assert soft.status.ok
+    assert soft.R_inf == pytest.approx(1.0, abs=1e-10)
+    assert soft.c == pytest.approx(bound.c, rel=1e-9)
+    assert theory.limit(HARD, Ensemble(eta, gamma)).status.ok
+
+
+def test_a_limit_that_next_to_nothing_is_learnt_in():
+    trusting = theory.limit(SOFT, Ensemble(24.9, 19.4, 7.8, -4.6))
+    assert trusting.status.ok
+    assert 0.0 < trusting.R_inf < 1e-10
+    fitting_noise = theory.limit(SOFT, Ensemble(34.46, 0.0022, 0.0028, 37.4))
+    assert fitting_noise.status.ok
+    assert fitting_noise.R_inf > 50

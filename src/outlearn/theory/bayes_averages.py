@@ -11,11 +11,12 @@ import math
 
 from numba import njit
 
-__all__ = ["SIGMOID", "SIGMOID_SLOPE", "SOFTPLUS", "log_average"]
+__all__ = ["SIGMOID", "SIGMOID_SLOPE", "SIGMOID_SQUARE", "SOFTPLUS", "log_average"]
 
 SIGMOID = 0  # σ(s)
 SIGMOID_SLOPE = 1  # σ(s)(1 - σ(s))², the derivative of ⟨σ⟩ in v at m = v/2 - η
 SOFTPLUS = 2  # ln(1 + e^s)
+SIGMOID_SQUARE = 3  # σ(s)²
 
 _REACH = 8.9  # e^(-x²/2) is below 1e-17 beyond
 _LOG_EPS = 37.5  # -ln of the relative error that the step allows
@@ -45,17 +46,21 @@ def _log_integrand(kind: int, s: float) -> float:
         return -softplus(-s)
     if kind == 1:
         return -softplus(-s) - 2.0 * softplus(s)
+    if kind == 3:
+        return -2.0 * softplus(-s)
     return log_softplus(s)
 
 
 @njit(cache=True, nogil=True)
 def _log_slope(kind: int, s: float) -> float:
-    """Derivative of ``_log_integrand`` in s; it falls with s in all three cases."""
+    """Derivative of ``_log_integrand`` in s; it falls with s in every case."""
     rejected = 1.0 / (1.0 + math.exp(s)) if s < 700.0 else 0.0
     if kind == 0:
         return rejected
     if kind == 1:
         return 3.0 * rejected - 2.0
+    if kind == 3:
+        return 2.0 * rejected
     if s < -30.0:
         return 1.0
     return (1.0 - rejected) / softplus(s)
@@ -72,7 +77,7 @@ def log_average(kind: int, mean: float, variance: float, shift: float) -> float:
         return _log_integrand(kind, mean)
     spread = math.sqrt(variance)
     low = -2.0 * spread if kind == 1 else 0.0
-    high = spread
+    high = 2.0 * spread if kind == 3 else spread
     while high - low > 0.05:
         middle = 0.5 * (low + high)
         if spread * _log_slope(kind, mean + spread * middle) > middle:

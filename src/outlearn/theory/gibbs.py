@@ -26,8 +26,9 @@ from outlearn.model import Ensemble, angle, distance
 from outlearn.model.checks import number
 from outlearn.numerics.gaussian import gaussian_nodes
 from outlearn.theory.bayes import roots
+from outlearn.theory.bayes_averages import SIGMOID
 from outlearn.theory.limit import Limit
-from outlearn.theory.soft import SoftSelection
+from outlearn.theory.soft import SoftSelection, log_averages
 from outlearn.theory.system import Points, System
 
 __all__ = ["Gibbs", "GibbsSystem"]
@@ -323,21 +324,15 @@ class Gibbs:
         return GibbsSystem(float(self.beta))
 
     def limit(self, ensemble: Ensemble) -> Limit:
-        """R_inf of soft selection; the sample's own spread adds α(Q - q) = 1/(βγ̃ ⟨σ - (γ̃/γ)σ'⟩) to c."""
+        """R_inf of soft selection; the sample's own spread adds α(Q - q) = R_inf/(βγ̃ p₁⟨σ⟩_(V=1)) to c."""
         cold = SoftSelection().limit(ensemble)
-        gamma, gt, R = ensemble.gamma, ensemble.gamma_tilde, cold.R_inf
-        stiffness = 0.0
-        for V, share in ((0, ensemble.outlier_fraction), (1, ensemble.informative_fraction)):
-            mean, spread = gt * R * V - 0.5 * gt * R * R - ensemble.eta_tilde, gt * R / math.sqrt(gamma)
-            near = -mean / spread + np.array([-32.0, -8.0, -2.0, 2.0, 8.0, 32.0]) / spread
-            x, weight = gaussian_nodes(near, widest=1.5)
-            sigma = 1.0 / (1.0 + np.exp(np.minimum(-(mean + spread * x), 700.0)))
-            stiffness += share * float((sigma - gt / gamma * sigma * (1.0 - sigma)) @ weight)
+        R = cold.R_inf
+        spread = R / (self.beta * ensemble.gamma_tilde) * math.exp(-log_averages(SIGMOID, ensemble, R)[1])
         return Limit(
             learner=self,
             ensemble=ensemble,
             R_inf=R,
-            c=cold.c + 1.0 / (self.beta * gt * stiffness),
+            c=cold.c + spread,
             energy=cold.energy,
             residual=cold.residual,
             status=cold.status,

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from outlearn.model import Ensemble
 from outlearn.model.checks import choice
 from outlearn.numerics import Status
 from outlearn.theory.hebb import Hebb
-from outlearn.theory.limit import Limit
+from outlearn.theory.limit import Limit, downward_crossings, overlap_grid
 from outlearn.theory.printed import PrintedHardSystem
 from outlearn.theory.selection import HardSystem
 
@@ -90,22 +89,17 @@ def _limit(learner: HardSelection, e: Ensemble) -> Limit:
         noise = float(share @ density) / math.sqrt(gamma)
         return float(share[1] * chosen[1] + noise - R * (share @ chosen))
 
-    # beyond R = sqrt(2 max(eta, 1)/g) + a few widths the gain falls again
-    top = 4.0 + 4.0 * math.sqrt(2.0 * max(abs(e.eta_tilde), 1.0) / g) + 12.0 / math.sqrt(gamma)
-    grid = np.unique(np.concatenate([np.geomspace(1e-8 * top, top, 400), np.linspace(0.01, top, 400)]))
-    values = np.array([slope(R) for R in grid])
-    crossings = np.flatnonzero((values[:-1] > 0.0) & (values[1:] <= 0.0))
-    roots = [brentq(slope, grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14) for i in crossings]
+    roots = downward_crossings(slope, overlap_grid(e))
     if not roots:
         return Limit(
             learner=learner, ensemble=e, R_inf=0.0, c=math.inf, residual=math.inf, status=Status.NO_SOLUTION
         )
     R = max(roots, key=lambda r: expected_gain(e, r))
-    _, chosen, density = _terms(e, R)
+    _, chosen, _ = _terms(e, R)
     level = float(share @ chosen)
-    inverse = g * (level - float(share @ density) / (R * math.sqrt(gamma)))
+    # 1/zeta = g (level - density/(R sqrt(gamma))), which the equation of R makes a single term
+    inverse = g * share[1] * chosen[1] / R
     residual = abs(slope(R)) / (R * level)
-    good = residual < 1e-10 and inverse > 0.0
     return Limit(
         learner=learner,
         ensemble=e,
@@ -113,5 +107,5 @@ def _limit(learner: HardSelection, e: Ensemble) -> Limit:
         c=float(2.0 * learner.system().rate * g * g / gamma * level / inverse**2),
         energy=-expected_gain(e, R),
         residual=residual,
-        status=Status.CONVERGED if good else Status.ROUNDING_FLOOR,
+        status=Status.CONVERGED if residual < 1e-10 else Status.ROUNDING_FLOOR,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from outlearn.model import Ensemble
 from outlearn.model.checks import numbers, positive
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from outlearn.theory.system import Learner
 
-__all__ = ["Limit", "limit"]
+__all__ = ["Limit", "downward_crossings", "limit", "overlap_grid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,27 @@ class Limit:
             f"Limit({self.learner!r}, eta={self.ensemble.eta:g}, gamma={self.ensemble.gamma:g}: "
             f"R_inf={self.R_inf:.8g}, Phi ~ sqrt({self.c:.6g}/alpha)/(pi R_inf), {self.status.name})"
         )
+
+
+def overlap_grid(e: Ensemble) -> NDArray[np.float64]:
+    """Overlaps R among which the minimum of an expected loss lies.
+
+    Beyond R = sqrt(2 max(eta, 1)/g) and a few widths no learner of this family gains anything.
+    """
+    top = 4.0 + 4.0 * math.sqrt(2.0 * max(abs(e.eta_tilde), 1.0) / e.gamma_tilde) + 12.0 / math.sqrt(e.gamma)
+    # a root of every matched learner is R = 1, which is no point of the grid
+    return np.unique(np.concatenate([np.geomspace(1e-20 * top, top, 240), np.linspace(0.0099, top, 120)]))
+
+
+def downward_crossings(slope: Callable[[float], float], grid: NDArray[np.float64]) -> list[float]:
+    """Where ``slope`` passes from positive to negative, to full relative precision."""
+    values = np.array([slope(float(R)) for R in grid])
+    places = np.flatnonzero((values[:-1] > 0.0) & (values[1:] <= 0.0))
+    logs = np.log(grid)
+    return [
+        math.exp(brentq(lambda u: slope(math.exp(u)), logs[i] - 1e-14, logs[i + 1] + 1e-14, xtol=1e-15))
+        for i in places
+    ]
 
 
 def limit(learner: Learner, ensemble: Ensemble) -> Limit:

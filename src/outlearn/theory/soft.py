@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, log_expit
 
 from outlearn.model import Ensemble
 from outlearn.model.checks import choice
-from outlearn.numerics import Status, gaussian_average
+from outlearn.numerics import Status
+from outlearn.theory.bayes_averages import (
+    SIGMOID,
+    SIGMOID_SQUARE,
+    SOFTPLUS,
+    log_average,
+    softplus,
+)
 from outlearn.theory.hebb import Hebb
-from outlearn.theory.limit import Limit
+from outlearn.theory.limit import Limit, downward_crossings, overlap_grid
 from outlearn.theory.printed import PrintedSoftSystem
 from outlearn.theory.selection import SelectionSystem
 from outlearn.theory.selection_averages import EXACT_SOFT
@@ -54,7 +59,7 @@ class SoftSelection:
         """alpha -> infinity: z alpha -> zeta and b -> 0, so R minimises the expected loss of J = R B.
 
         With ``a = -g R²/2 - eta + g V R + g R x/sqrt(gamma)``, R_inf solves ``R = zeta p_1 g <sigma>_{V=1}``
-        and ``c = zeta² (g²/gamma) <sigma²>``, ``1/zeta = g (<sigma> - <x sigma>/(R sqrt(gamma)))``. A matched
+        and ``c = zeta² (g²/gamma) <sigma²>``, ``1/zeta = g (<sigma> - (g/gamma) <sigma'>)``. A matched
         learner has R_inf = 1 and ``c = 1/(gamma p_1 <sigma>_{V=1})``. Printed and exact equations agree here.
         """
         if ensemble.eta_tilde == -math.inf:
@@ -70,54 +75,52 @@ class SoftSelection:
         return _limit(self, ensemble)
 
 
+def log_averages(kind: int, e: Ensemble, R: float) -> np.ndarray:
+    """ln p_V<F(a)> at J = R B, for V = 0 and 1: logarithms, since all of them vanish for large eta.
+
+    >>> np.exp(log_averages(SIGMOID, Ensemble(eta=0.0, gamma=10.0), 1.0)).round(6)
+    array([0.042198, 0.457802])
+    """
+    g = e.gamma_tilde
+    shares = (-softplus(-e.eta), -softplus(e.eta))
+    return np.array(
+        [
+            share + log_average(kind, g * R * V - 0.5 * g * R * R - e.eta_tilde, (g * R) ** 2 / e.gamma, 0.0)
+            for V, share in enumerate(shares)
+        ]
+    )
+
+
 def _limit(learner: SoftSelection, e: Ensemble) -> Limit:
-    g, eta, gamma = e.gamma_tilde, e.eta_tilde, e.gamma
-    share = (e.outlier_fraction, e.informative_fraction)
+    ratio = e.gamma_tilde / e.gamma
 
-    def averages(R: float) -> np.ndarray:
-        """<sigma>, <x sigma>, <sigma²>, <softplus> over both kinds, then <sigma> of the informative."""
-        total = np.zeros(5)
-        sd = g * R / math.sqrt(gamma)
-        for V in (0, 1):
-            m = -0.5 * g * R * R - eta + g * V * R
+    def slope(R: float) -> float:
+        """p_1<sigma>_{V=1} - R (<sigma> - (g/gamma)<sigma'>) as a share of its largest term.
 
-            def integrand(x: np.ndarray, m: float = m) -> np.ndarray:
-                s = expit(m + sd * x)
-                return np.stack([s, x * s, s * s, -log_expit(-(m + sd * x))])
+        sigma' = sigma - sigma²: for g <= gamma nothing cancels.
+        """
+        weight, square = log_averages(SIGMOID, e, R), log_averages(SIGMOID_SQUARE, e, R)
+        logs = np.array([weight[1], np.logaddexp(*weight), np.logaddexp(*square)])
+        signal, level, kept = np.exp(logs - logs.max())
+        terms = signal, R * (1.0 - ratio) * level, R * ratio * kept
+        return float((terms[0] - terms[1] - terms[2]) / max(map(abs, terms)))
 
-            steps = np.array([-40.0, -18.0, -8.0, -3.0, 0.0, 3.0, 8.0, 18.0, 40.0])
-            value = gaussian_average(integrand, (steps - m) / sd).value
-            total[:4] += share[V] * value
-            if V == 1:
-                total[4] = value[0]
-        return total
-
-    def response(R: float) -> tuple[float, float, float]:
-        a = averages(R)
-        inverse = g * (a[0] - a[1] / (R * math.sqrt(gamma)))
-        return share[1] * g * a[4] - R * inverse, inverse, a[2]
-
-    grid = np.geomspace(1e-6, 50.0, 161)
-    grid = np.unique(np.append(grid, [0.5, 0.999, 1.001, 2.0]))
-    values = np.array([response(R)[0] for R in grid])
-    # the expected loss falls where the response is positive: its minima are the downward crossings
-    crossings = np.flatnonzero((values[:-1] > 0.0) & (values[1:] <= 0.0))
-    roots = [
-        brentq(lambda R: response(R)[0], grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14) for i in crossings
-    ]
+    # the expected loss falls where the slope is positive: its minima are the downward crossings
+    roots = downward_crossings(slope, overlap_grid(e))
     if not roots:
         return Limit(
             learner=learner, ensemble=e, R_inf=0.0, c=math.inf, residual=math.inf, status=Status.NO_SOLUTION
         )
-    energies = [-float(averages(R)[3]) for R in roots]
+    energies = [-float(np.exp(log_averages(SOFTPLUS, e, R)).sum()) for R in roots]
     R = roots[int(np.argmin(energies))]
-    residual, inverse, square = response(R)
+    residual = abs(slope(R))
+    square = float(np.logaddexp(*log_averages(SIGMOID_SQUARE, e, R)))
     return Limit(
         learner=learner,
         ensemble=e,
-        R_inf=float(R),
-        c=float(g * g / gamma * square / inverse**2),
+        R_inf=R,
+        c=R * R / e.gamma * math.exp(square - 2.0 * log_averages(SIGMOID, e, R)[1]),
         energy=min(energies),
-        residual=abs(residual / (R * inverse)),
-        status=Status.CONVERGED if abs(residual / (R * inverse)) < 1e-10 else Status.ROUNDING_FLOOR,
+        residual=residual,
+        status=Status.CONVERGED if residual < 1e-10 else Status.ROUNDING_FLOOR,
     )
