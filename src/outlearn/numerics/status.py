@@ -27,8 +27,6 @@ class Status(Enum):
     OUT_OF_RANGE = "The iteration left the range in which the equations can be evaluated."
     NOT_DEFINED = "The equations do not exist at these parameters."
     NO_SOLUTION = "No solution was found at these parameters."
-    BRANCH_MISSING = "The branch that was asked for does not exist at these parameters."
-    NOT_BRACKETED = "No transition was found in the interval."
 
     def __str__(self) -> str:
         return self.value
