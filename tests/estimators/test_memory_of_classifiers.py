@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from outlearn.estimators import (
     BayesSelectionClassifier,
@@ -64,3 +65,16 @@ def test_other_coordinates_are_seen_not_made(model, shape, dtype):
     tracemalloc.stop()
     # what is kept of every example (its states, fields and probabilities) and a few blocks of rows
     assert peak < 0.4 * X.nbytes + 500 * shape[0] + 8e6, f"{peak / X.nbytes:.2f} of the data"
+
+
+@pytest.mark.parametrize("model", [HebbClassifier(), SoftSelectionClassifier(**SPHERE)], ids=["hebb", "soft"])
+def test_no_copy_of_sparse_data(model):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((8000, 3000), density=0.05, rng=rng, format="csr")
+    y = rng.integers(0, 2, 8000)
+    model.fit(X[:1000, :50], y[:1000])
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * (X.data.nbytes + X.indices.nbytes), f"{peak / X.data.nbytes:.2f} of the data"
