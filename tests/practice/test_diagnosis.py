@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from outlearn.cli.output import plain
@@ -124,3 +125,27 @@ def test_bad_parameters(wrong, found):
     data, _ = found
     with pytest.raises(ParameterError):
         diagnose(data.X, data.y, **wrong)
+
+
+def test_a_feature_that_gives_the_label_away_is_named(found):
+    data, _ = found
+    X = pd.DataFrame(data.X[:200]).rename(columns=str)
+    X["leak"] = (data.y[:200] > 0).astype(float)
+    d = diagnose(X, data.y[:200])
+    assert any("'leak' tells the label nearly alone" in note for note in d.warnings)
+    assert "under 0.1 % errors" in d.verdict
+    json.dumps(plain(d), allow_nan=False)
+
+
+def test_labels_by_a_coin_on_groups_of_inputs_are_no_signal():
+    data = sample(Ensemble.from_contamination(0.0, gamma=10.0), 20, 300, 0)
+    d = diagnose(data.X, np.random.default_rng(1).integers(0, 2, 300))
+    assert d.verdict.startswith("No signal")
+    assert any("labels have nothing to do with that" in note for note in d.warnings)
+    assert "trust" not in repr(d)
+
+
+def test_comparison_survives_features_that_hardly_vary(found):
+    data, _ = found
+    X = np.column_stack([data.X, np.arange(1000) == 5])
+    assert len(compare(diagnose(X, data.y), X, data.y, n_folds=2)) == 5

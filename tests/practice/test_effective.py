@@ -106,3 +106,26 @@ def test_sigma_points_carry_the_covariance():
     points = np.array([[np.arcsin(np.sqrt(c)), np.log(g)] for c, _, g in e.sigma_points()])
     half = 0.5 * (points[1::2] - points[2::2])
     np.testing.assert_allclose(half.T @ half, e.covariance[np.ix_([0, 2], [0, 2])], rtol=1e-5)
+
+
+def by_a_coin(X, seed):
+    """Fold inputs with labels that have nothing to do with them."""
+    y = np.random.default_rng(seed).integers(0, 2, len(X))
+    return estimate_ensemble(fold(X, y, structure="spherical"))
+
+
+def test_groups_in_the_inputs_are_no_signal_if_labels_do_not_know_them():
+    data = sample(Ensemble.from_contamination(0.0, gamma=10.0), 20, 300, 0)
+    found = by_a_coin(data.X, 1)
+    assert found.evidence > 100.0
+    assert found.label_evidence < 3.0
+    assert not found.detected
+    assert found.label_noise.high <= 0.5
+    assert estimate_ensemble(fold(data.X, data.y)).detected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_stray_examples_are_no_signal(seed):
+    found = by_a_coin(np.random.default_rng(seed).standard_t(3, size=(300, 20)), seed)
+    assert found.evidence > 3.0
+    assert not found.detected

@@ -95,3 +95,17 @@ def test_constant_features_are_left_out_with_a_word(data):
     found = fold(X, data.y)
     assert found.rows.shape == (600, 30)
     assert "2 constant features" in found.warnings[0]
+
+
+def test_features_far_from_zero_count_like_others(data):
+    shifted = data.X + np.where(np.arange(30) == 3, 1e9, 0.0)
+    plain, far = fold(data.X, data.y), fold(shifted, data.y)
+    assert far.columns.size == 30
+    assert far.posterior.contamination == pytest.approx(plain.posterior.contamination, abs=1e-4)
+
+
+def test_columns_that_vary_are_named(data):
+    X = np.insert(data.X, 2, 7.0, axis=1)
+    found = fold(X, data.y)
+    assert found.columns.tolist() == [k for k in range(31) if k != 2]
+    assert any("1 constant" in note for note in found.warnings)

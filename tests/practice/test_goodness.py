@@ -78,3 +78,11 @@ def test_every_grade_has_a_sentence(trust):
     g = replace(assess(fold(data.X, data.y, structure="spherical")), trust=trust)
     assert g.statement.endswith(".")
     assert g.to_dict()["statement"] == g.statement
+
+
+def test_few_examples_are_not_blamed_for_chance():
+    complaints = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        complaints += assess(fold(rng.standard_normal((14, 30)), np.arange(14) % 2)).complaints
+    assert len(complaints) <= 1, complaints

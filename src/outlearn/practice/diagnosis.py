@@ -23,6 +23,7 @@ from outlearn.practice.verdicts import Verdicts, judge
 __all__ = ["Diagnosis", "diagnose"]
 
 _AS_GOOD = 1.02  # a predicted error so much above the smallest counts as equal
+_TELLTALE = 100.0  # γ from which a single feature that carries the signal is remarkable
 _SELECTING = ("bayes", "soft", "hard", "hebb")
 
 
@@ -105,18 +106,22 @@ class Diagnosis:
         c, f = self.contamination, self.label_noise
         counts = self.verdicts.counts
         best = self.prediction(self.recommended)
-        parts = [f"{_percent(c.value)} of the examples are garbage ({_range(c)})"]
+        parts = [f"{_percent(c.value)} of the examples are garbage{_range(c)}"]
         if f.value > 0.0:
-            parts[0] += f", and {_percent(f.value)} of the rest carry the wrong label ({_range(f)})"
+            parts[0] += f", and {_percent(f.value)} of the rest carry the wrong label{_range(f)}"
         parts.append(
             f"{counts['keep']} examples can be kept, {counts['discard']} discarded, "
             f"{counts['doubtful']} are doubtful"
         )
-        parts.append(
-            f"Use {_LEARNER_NAMES[self.recommended]}: expect {_percent(best.test_error.value)} "
-            f"errors on clean examples "
-            f"({_range(best.test_error)})"
-        )
+        errors = f"{_percent(best.test_error.value)} errors on clean examples{_range(best.test_error)}"
+        name = _LEARNER_NAMES[self.recommended]
+        if self.goodness.trust == "poor":
+            parts.append(
+                f"Use {name} or the automatic classifier; the theory says {errors}, but of data that look "
+                "like its model, which these do not"
+            )
+        else:
+            parts.append(f"Use {name}: expect {errors}")
         return ". ".join(parts) + "."
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +175,8 @@ class Diagnosis:
                 mark = "*" if p.learner == self.recommended else " "
                 lines.append(f"  {mark} {p.learner:9s} {p.direction_error}; {p.test_error}")
         lines += [f"  {sentence}" for position in self.positions[:1] for sentence in position.sentences]
-        lines.append(f"  trust: {self.goodness.trust}. {self.goodness.statement}")
+        if self.detected:
+            lines.append(f"  trust: {self.goodness.trust}. {self.goodness.statement}")
         lines += [f"  ! {note}" for note in self.warnings]
         return "\n".join(lines)
 
@@ -235,11 +241,17 @@ def diagnose(
         ensemble = _as_two_states(effective)
         positions = tuple(locate(ensemble, effective.alpha, name) for name in ("soft", "hard", "bayes"))
     else:
+        if effective.evidence > effective.label_evidence:
+            notes.append(
+                "the inputs are no plain cloud (they have groups or stray examples), but the labels have "
+                "nothing to do with that"
+            )
         effective = _undetermined(effective)
         notes.append("no signal was found: shares of garbage and of wrong labels cannot be told")
     recommended, reason = _recommend(effective, predictions, positions)
     goodness = assess(folded, rng)
     notes += _warnings(folded, effective, goodness)
+    notes += _telltales(folded, effective, getattr(X, "columns", None))
     return Diagnosis(
         effective=effective,
         predictions=predictions,
@@ -348,9 +360,26 @@ def _warnings(folded: Folded, effective: EffectiveEnsemble, goodness: Goodness) 
     return notes
 
 
+def _telltales(folded: Folded, effective: EffectiveEnsemble, names: Any) -> list[str]:
+    """Name a feature that tells the label nearly alone: one that will not be there when it matters?"""
+    share = folded.posterior.center**2 / max(float((folded.posterior.center**2).sum()), 1e-300)
+    best = int(share.argmax())
+    if not effective.detected or effective.gamma.value < _TELLTALE or share[best] < 0.5:
+        return []
+    column = int(folded.columns[best])
+    name = f"feature {column}" if names is None else repr(str(names[column]))
+    return [f"{name} tells the label nearly alone: make sure that it is known before the label is"]
+
+
 def _percent(share: float) -> str:
+    if 0.0 < share < 5e-4:
+        return "under 0.1 %"
+    if share == 0.0:
+        return "0 %"
     return f"{100 * share:.1f} %" if share < 0.1 or share > 0.99 else f"{100 * share:.0f} %"
 
 
 def _range(e: Estimate) -> str:
-    return f"{_percent(e.low)} to {_percent(e.high)}"
+    """The interval in brackets, unless it reads like the value."""
+    ends = _percent(e.low), _percent(e.high)
+    return "" if set(ends) == {_percent(e.value)} else f" ({ends[0]} to {ends[1]})"

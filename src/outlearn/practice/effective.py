@@ -5,6 +5,10 @@ curvature over (φ, ψ, ln γ), contamination = sin²φ, label noise = sin²ψ, 
 φ and ψ a share has nearly constant variance, up to the borders 0 and 1. The Gaussian prior of the centre
 adds its own fluctuation of ln |c|², which is 2/N and no uncertainty about the |c|² of these data: it is
 taken off (as if the prior were the sphere).
+
+Inputs that are no Gaussian cloud (groups of their own, a few far examples) give evidence against pure noise
+whatever their labels are. A signal is therefore claimed only where the labels, too, are better foretold by
+what was found than by a coin.
 """
 
 from __future__ import annotations
@@ -31,7 +35,9 @@ _Z = float(stats.norm.ppf(0.5 + 0.5 * LEVEL))
 _STEPS = np.array([0.02, 0.02, 0.05])
 # Precision of what is known before the data: an angle anywhere in [0, π/2], γ within a factor 20.
 _PRIOR = np.array([12.0 / (0.5 * math.pi) ** 2, 12.0 / (0.5 * math.pi) ** 2, (_Z / math.log(20.0)) ** 2])
-_DETECTED = 3.0  # nats of evidence that a signal needs against pure noise
+_DETECTED = 3.0  # nats of evidence that a signal needs against pure noise, and against labels by a coin
+_SAME = 0.5  # cosine from which on two centres mean the same structure
+_STRONGEST = 1e6  # signal strength beyond which nothing changes any more
 _TINY = 1e-4
 _WEAK = 0.08  # standard deviation of φ from which on the evidence is followed, not its curvature
 _GRID = np.linspace(0.04, 0.5 * math.pi - 0.04, 24)
@@ -55,10 +61,12 @@ class EffectiveEnsemble:
         Examples per feature.
     evidence : float
         Nats by which the data prefer a signal to pure noise.
+    label_evidence : float
+        Nats by which they prefer it to the same structure with labels drawn by a coin.
     covariance : array (3, 3)
         Of (φ, ψ, ln γ); contamination = sin²φ, label noise = sin²ψ.
     detected : bool
-        Whether there is a signal at all.
+        Whether labels and inputs have anything to do with each other.
     """
 
     contamination: Estimate
@@ -70,6 +78,7 @@ class EffectiveEnsemble:
     n_samples: int
     n_features: int
     evidence: float
+    label_evidence: float
     covariance: Array
     detected: bool
 
@@ -82,7 +91,7 @@ class EffectiveEnsemble:
         """Return plain numbers."""
         names = ("contamination", "label_noise", "noise_variance", "gamma", "eta")
         out: dict[str, Any] = {name: getattr(self, name).to_dict() for name in names}
-        for name in ("alpha", "n_samples", "n_features", "evidence", "detected"):
+        for name in ("alpha", "n_samples", "n_features", "evidence", "label_evidence", "detected"):
             out[name] = getattr(self, name)
         return out
 
@@ -113,7 +122,9 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
     p, n = rows.shape
     # distances in a covariance that was estimated from these very data are too long by 1/(1 - N/P)
     gamma = folded.whitening_cost * n * found.center_variance / found.noise_variance
+    gamma = min(gamma, _STRONGEST)
     evidence = _null_energy(rows) - found.energy
+    label_evidence = _evidence_of_labels(rows, found) if evidence > _DETECTED else evidence
     covariance = _curvature(rows, found)
     angles = _angle(found.contamination), _angle(found.label_noise)
     contamination = _share(found.contamination, angles[0], math.sqrt(covariance[0, 0]))
@@ -126,7 +137,7 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
     return EffectiveEnsemble(
         contamination=contamination,
         label_noise=(
-            _share(found.label_noise, angles[1], sd[1])
+            _share(found.label_noise, angles[1], sd[1], 0.5)
             if found.label_noise > 0.0
             else Estimate(0.0, 0.0, _most_wrong_labels(rows, found))
         ),
@@ -141,8 +152,9 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
         n_samples=p,
         n_features=n,
         evidence=evidence,
+        label_evidence=label_evidence,
         covariance=covariance,
-        detected=bool(evidence > _DETECTED and found.converged),
+        detected=bool(min(evidence, label_evidence) > _DETECTED and found.converged),
     )
 
 
@@ -242,6 +254,24 @@ def _null_energy(rows: Rows) -> float:
     return p * (0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0) + math.log(2.0))
 
 
+def _evidence_of_labels(rows: Rows, found: AmpResult) -> float:
+    """Evidence against the same structure with half of its labels wrong: of which labels say nothing."""
+    settled = {"start": found.center, "label_noise": 0.5}
+    same = pass_messages(
+        rows,
+        **settled,
+        contamination=min(max(found.contamination, 1e-6), 1.0 - 1e-6),
+        noise_variance=found.noise_variance,
+        center_variance=found.center_variance,
+    )
+    adapted = pass_messages(rows, **settled)
+    lengths = float(np.linalg.norm(adapted.center) * np.linalg.norm(found.center))
+    # without labels to hold it, message passing may turn to another structure that explains more
+    if abs(float(adapted.center @ found.center)) > _SAME * lengths > 0.0:
+        return min(same.energy, adapted.energy) - found.energy
+    return same.energy - found.energy
+
+
 def _angle(share: float) -> float:
     return math.asin(math.sqrt(min(max(share, _TINY**2), 1.0)))
 
@@ -252,10 +282,10 @@ def _natural(point: Array) -> tuple[float, float, float]:
     return math.sin(phi) ** 2, math.sin(psi) ** 2, math.exp(point[2])
 
 
-def _share(value: float, angle: float, sd: float) -> Estimate:
+def _share(value: float, angle: float, sd: float, most: float = 1.0) -> Estimate:
     low = math.sin(max(angle - _Z * sd, 0.0)) ** 2
     high = math.sin(min(angle + _Z * sd, 0.5 * math.pi)) ** 2
-    return Estimate(value, low, high)
+    return Estimate(value, low, max(min(high, most), value))
 
 
 def _eta(contamination: float) -> float:

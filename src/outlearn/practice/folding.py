@@ -28,6 +28,7 @@ STRUCTURES = ("auto", "spherical", "diag", "tied")
 _LEAST = 4  # examples of a class below which nothing can be said
 _TIED_FEATURES = 1000  # a full covariance of more features is not attempted
 _ENOUGH = 2.0  # examples per feature from which a full covariance is not shrunk
+_STEADY = 1e-9  # variance over mean square below which a feature is looked at twice
 _FOLDS = 4
 _TIED_ROUNDS = 5
 _ROUNDS = 3  # of whitening by residuals and inferring again
@@ -56,6 +57,9 @@ class Folded:
         Mean variance of a feature within a class, in the units given.
     whitening_cost : float
         Factor on the squared cosine of the direction that estimating the covariance costs.
+    columns : array (n_features,)
+        Features of the data given that vary.
+    warnings : tuple of str
     """
 
     rows: Rows
@@ -66,7 +70,7 @@ class Folded:
     selected: NDArray[np.intp]
     noise_variance: float
     whitening_cost: float
-    n_features_given: int
+    columns: NDArray[np.intp]
     warnings: tuple[str, ...] = ()
 
 
@@ -87,11 +91,15 @@ def fold(
         raise ParameterError("structure", structure, f"one of {', '.join(STRUCTURES)}")
     notes: list[str] = []
     X, labels = _checked(X, y)
-    n_given = int(X.shape[1])
     pair, chosen = _two_classes(X, labels, classes, notes)
     X, labels = X[chosen], labels[chosen]
     signs = np.where(labels == pair[1], 1.0, -1.0)
-    X = _informative_columns(X, notes)
+    columns, offset = _varying_columns(X)
+    if columns.size < X.shape[1]:
+        notes.append(f"{X.shape[1] - columns.size} constant features were left out")
+        X = X[:, columns]
+    if offset is not None:
+        X = X - offset[columns]
     if sparse.issparse(X) and structure == "tied":
         raise ParameterError("structure", structure, "'spherical' or 'diag' for sparse data")
     center = _midpoint(X, signs)
@@ -118,7 +126,7 @@ def fold(
         selected=chosen,
         noise_variance=float(variance),
         whitening_cost=cost,
-        n_features_given=n_given,
+        columns=columns,
         warnings=tuple(notes),
     )
 
@@ -238,18 +246,26 @@ def _closest(X: Any, labels: NDArray[Any], found: NDArray[Any]) -> tuple[Any, An
     return found[a], found[b]
 
 
-def _informative_columns(X: Any, notes: list[str]) -> Any:
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+def _varying_columns(X: Any) -> tuple[NDArray[np.intp], Array | None]:
+    """Find the columns that vary, and what to take off them first if some vary little about a large value."""
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     square = _column_square(X)
     if not np.isfinite(square).all():
         raise DataError("X has values too large to square")
-    keep = square - mean**2 > 1e-12 * np.maximum(square, 1e-300)
-    if not keep.any():
+    steady = square - mean**2 <= _STEADY * np.maximum(square, 1e-300)
+    offset = None
+    if steady.any() and not sparse.issparse(X):
+        # the difference of two large numbers says nothing of a small variance
+        suspects = np.flatnonzero(steady)
+        spread = np.asarray(X[:, suspects], dtype=np.float64).std(axis=0)
+        moving = suspects[spread > 1e-12 * np.abs(mean[suspects])]
+        if moving.size:
+            offset = np.zeros(mean.size)
+            offset[moving] = mean[moving]
+            steady[moving] = False
+    if steady.all():
         raise DataError("every feature of X is constant")
-    if not keep.all():
-        notes.append(f"{int((~keep).sum())} constant features were left out")
-        return X[:, np.flatnonzero(keep)]
-    return X
+    return np.flatnonzero(~steady), offset
 
 
 def _column_square(X: Any) -> Array:

@@ -127,7 +127,9 @@ def assess(folded: Folded, rng: np.random.Generator | int | None = 0) -> Goodnes
     kurtosis, spread = _tails(residuals, unit)
     correlation, correlation_p = _correlations(residuals, unit, folded.structure)
     garbage = _garbage_spread(residuals, found.inlier_proba[chosen])
-    complaints = _complaints(distance, p_value, kurtosis, spread, correlation, correlation_p, garbage)
+    complaints = _complaints(
+        distance, p_value, kurtosis, spread, correlation, correlation_p, garbage, residuals.shape
+    )
     # small departures of several kinds, or one that is large, make the numbers worthless
     severe = (
         (distance > 3 * _DISTANCE and p_value < 0.05)
@@ -219,11 +221,12 @@ def _residuals(folded: Folded, rng: np.random.Generator) -> tuple[Array, NDArray
 def _tails(R: Array, unit: Array) -> tuple[float, float]:
     columns = R - R.mean(axis=0)
     square = np.maximum((columns**2).mean(axis=0), 1e-300)
-    kurtosis = float(np.mean((columns**4).mean(axis=0) / square**2)) - 3.0
+    # few examples have short tails by themselves: -6/(P+1) on average
+    kurtosis = float(np.mean((columns**4).mean(axis=0) / square**2)) - 3.0 + 6.0 / (len(R) + 1.0)
     scaled = (columns**2 / square).sum(axis=1)
     # white noise off the centre: its standardised coordinates are correlated by -w_i w_j
     w = unit**2 / np.maximum(1.0 - unit**2, 1e-12)
-    expected = 2.0 * (unit.size + float(w.sum()) ** 2 - float(w @ w))
+    expected = 2.0 * (unit.size + max(float(w.sum()) ** 2 - float(w @ w), 0.0))
     return kurtosis, float(scaled.var() / expected)
 
 
@@ -238,7 +241,8 @@ def _correlations(R: Array, unit: Array, structure: str) -> tuple[float, float]:
     columns /= np.sqrt(np.maximum((columns**2).mean(axis=0), 1e-300))
     # the projection off the centre correlates white noise by itself: take that off
     left = np.sqrt(np.maximum(1.0 - unit**2, 1e-12))
-    C = columns.T @ columns / p + np.outer(unit / left, unit / left)
+    p -= 1  # the mean took one degree of freedom
+    C = columns.T @ columns / (p + 1) + np.outer(unit / left, unit / left)
     pairs = 0.5 * n * (n - 1)
     total = 0.5 * (float((C**2).sum()) - float((np.diag(C) ** 2).sum()))
     expected, sd = pairs / p, math.sqrt(n * (n - 1.0)) / p
@@ -264,20 +268,24 @@ def _complaints(
     correlation: float,
     correlation_p: float,
     garbage: float,
+    shape: tuple[int, ...],
 ) -> tuple[str, ...]:
     out = []
+    # so much is chance: three standard deviations of the two statistics
+    chance_tails = 3.0 * math.sqrt(24.0 / math.prod(shape))
+    chance_lengths = 3.0 * math.sqrt(2.0 / shape[0])
     if p_value < 0.01 and distance > _DISTANCE:
         out.append(
             f"the fields along the centre are not the mixture that the model says "
             f"(distance {distance:.2f}, p = {p_value:.2g})"
         )
-    if kurtosis > _KURTOSIS:
+    if kurtosis > _KURTOSIS + chance_tails:
         out.append(
             f"features have heavy tails (excess kurtosis {kurtosis:.1f}): consider ranks or a log scale"
         )
-    elif kurtosis < -_KURTOSIS:
+    elif kurtosis < -_KURTOSIS - chance_tails:
         out.append(f"features have short tails, as counts or flags have (excess kurtosis {kurtosis:.1f})")
-    if spread > _LENGTHS:
+    if spread > _LENGTHS + chance_lengths:
         out.append(
             f"examples differ in scale (their squared lengths vary {spread:.1f} times as much as a "
             f"Gaussian's)"

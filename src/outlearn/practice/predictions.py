@@ -38,7 +38,7 @@ LEARNERS: dict[str, str] = {
     "hard": "hard selection",
     "hebb": "Hebb's rule: the mean of the folded examples",
     "logistic": "logistic regression, C = 1, features scaled to unit noise",
-    "lda": "linear discriminant analysis without shrinkage",
+    "lda": "LDA: linear discriminant analysis without shrinkage",
 }
 
 _Z = float(stats.norm.ppf(0.5 + 0.5 * LEVEL))
