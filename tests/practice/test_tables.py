@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +149,7 @@ def test_labels_keep_their_kind(write, text, expected, kind):
         ("a,b,y\n1,2,x\n1,3,z\n2,oops,z\n", "column 'b', row 3: 'oops' is not a number"),
         ("1,2,3\n4,5,6\n", "the first line holds numbers; a line with the columns' names is needed"),
         ("a,a,y\n1,2,x\n1,3,z\n", "the header names 'a' more than once"),
+        ("a;y\n1,5;x\n-2,5;z\n", "column 'a', row 1: '1,5' is not a number; write decimals with a point"),
         ("a,y\nfoo,x\nbar,z\n", "no numeric column to learn from; the columns are 'a', 'y'"),
         (b"a,b\n1,\xff\n", "neither Parquet nor NPZ, and not UTF-8 text (line 2, byte 6)"),
         (b"a,b\n1,\0\n", "neither Parquet nor NPZ, and not text"),
@@ -254,3 +257,31 @@ def test_windows_line_ends_and_quotes_are_read(write):
     table = read_table(write('"a, b";y\r\n1;"x"\r\n2;z\r\n'), label="y")
     assert list(table.X.columns) == ["a, b"]
     assert list(table.y) == ["x", "z"]
+
+
+def test_gzip_is_taken_off_and_missed_when_it_is_cut(frame, tmp_path):
+    as_csv(frame, tmp_path / "data.csv")
+    packed = gzip.compress((tmp_path / "data.csv").read_bytes())
+    (tmp_path / "data.csv.gz").write_bytes(packed)
+    (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    assert len(read_table(tmp_path / "data.csv.gz", label="y").X) == 20
+    with pytest.raises(DataError, match="truncated gzip"):
+        read_table(tmp_path / "cut.csv.gz", label="y")
+
+
+def test_what_spreadsheets_call_unicode_text_is_read(frame, tmp_path):
+    frame.to_csv(tmp_path / "data.txt", index=False, sep="\t", encoding="utf-16")
+    assert list(read_table(tmp_path / "data.txt", label="y").X.columns) == ["a", "b", "c"]
+
+
+def test_a_column_without_any_value_is_left_out(write):
+    table = read_table(write("a,empty,y\n1,,x\n2,,z\n"), label="y")
+    assert list(table.X.columns) == ["a"]
+    assert table.notices == ["left out column 'empty': no value in any row"]
+
+
+def test_an_archive_of_something_else_is_no_npz(tmp_path):
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("data.csv", "a,y\n1,x\n2,z\n")
+    with pytest.raises(DataError, match=r"foreign NPZ file: 'data.csv' is no array"):
+        read_table(tmp_path / "data.zip", label="y")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
+import gzip
 import io
 import os
 import re
 import sys
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +28,7 @@ from outlearn.exceptions import DataError
 __all__ = ["Table", "read_table"]
 
 _SEPARATORS = (",", ";", "\t")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 _MOST_NAMES = 12  # listed in a message
 _LARGEST = 1e150  # its square is a number still
 _MOST_CLASSES = 0.5  # a label with more different values per example is a measurement, not a class
@@ -88,7 +92,8 @@ def read_table(
     source : path, or ``"-"`` for standard input
         CSV (separated by commas, semicolons or tabs, with a header line), Parquet (columns of fixed-size
         lists become one column per item), or NPZ (two-dimensional arrays are inputs, one-dimensional ones
-        columns; ``feature_names`` names the columns of ``X``). The content decides which, not the name.
+        columns; ``feature_names`` names the columns of ``X``); gzip around any of them is taken off. The
+        content decides which, not the name.
     label : str, optional
         Column of the classes; without it every numeric column is an input.
     columns : sequence of str, optional
@@ -107,6 +112,11 @@ def read_table(
     >>> sys.stdin = sys.__stdin__
     """
     name, content = _content(source)
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{name}: damaged or truncated gzip file: {error}") from None
     if not content.strip():
         raise DataError(f"{name}: the file is empty")
     if content.startswith(b"PAR1"):
@@ -124,7 +134,8 @@ def read_table(
     if label is not None and label not in frame:
         raise DataError(f"{name}: {_no_column(label, frame)}")
     unnamed = [column for column in frame if not column.strip() or column.startswith("__index_level_")]
-    wanted = [column for column in frame if column != label and column not in unnamed]
+    hollow = [column for column in frame if column not in (label, *unnamed) and frame[column].isna().all()]
+    wanted = [column for column in frame if column not in {label, *unnamed, *hollow}]
     inputs = wanted if columns is None else list(columns)
     for column in inputs:
         if column not in frame:
@@ -134,6 +145,7 @@ def read_table(
         raise DataError(f"{name}: {_listed(text, 'column')} must be numeric (the model needs it)")
     left_out = dict.fromkeys(text, "not numeric")
     if columns is None:
+        left_out |= dict.fromkeys(hollow, "no value in any row")
         left_out |= dict.fromkeys(unnamed, "no name, so it is taken for the row's number")
     labels = None if label is None else frame[label]
 
@@ -170,12 +182,14 @@ def _content(source: str | os.PathLike[str]) -> tuple[str, bytes]:
 
 
 def _from_csv(name: str, content: bytes) -> pd.DataFrame:
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DataError(
-            f"{name}: neither Parquet nor NPZ, and not UTF-8 text (line {line}, byte {error.start})"
+            f"{name}: neither Parquet nor NPZ, and not UTF-8 text (line {line}, byte {error.start}); "
+            "if it is text, save it as UTF-8"
         ) from None
     if "\0" in text:
         raise DataError(f"{name}: neither Parquet nor NPZ, and not text (it holds zero bytes)")
@@ -232,6 +246,9 @@ def _from_npz(name: str, content: bytes) -> pd.DataFrame:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
+        foreign = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
+        if foreign:
+            raise ValueError(f"{foreign[0]!r} is no array")
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError) as error:
         raise DataError(f"{name}: damaged or foreign NPZ file: {error}") from None
     names = arrays.pop("feature_names", None)
@@ -279,6 +296,12 @@ def _numbers(values: pd.Series, name: str) -> Any:
     if not given.any():
         return converted.astype(np.float64)
     if wrong.sum() > given.sum() / 2:
+        row = wrong.idxmax()
+        if all(_DECIMAL_COMMA.fullmatch(str(value)) for value in values[wrong][:100]):
+            raise DataError(
+                f"{name}: column {values.name!r}, row {row}: {values[row]!r} is not a number; "
+                "write decimals with a point"
+            )
         return None
     if wrong.any():
         row = wrong.idxmax()
