@@ -69,6 +69,16 @@ def test_a_given_contamination_is_kept(folder, tmp_path, capsys):
     assert "0.25" in next(line for line in out.splitlines() if "contamination" in line)
 
 
+def test_the_learner_is_chosen_where_none_is_named(folder, tmp_path, capsys):
+    out, _ = run(capsys, "fit", folder / "train.csv", "-l", "y", "-o", tmp_path / "m", "--json")
+    found = json.loads(out)
+    assert found["learner"] == "auto"
+    assert found["winner"]
+    assert found["reason"]
+    out, _ = run(capsys, "predict", folder / "clean.csv", "-m", tmp_path / "m", "-l", "y", "--json")
+    assert json.loads(out)["accuracy"] > 0.95
+
+
 def test_standard_input_gives_the_same_model(folder, tmp_path, capsys, monkeypatch):
     content = (folder / "train.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -169,6 +179,9 @@ def test_inspect_fits_when_it_is_given_no_model(folder, capsys):
         (["predict", "train.csv", "-m", "cut"], "cut"),
         (["predict", "train.csv", "-m", "train.csv"], "train.csv"),
         (["predict", "bad.csv", "-m", "model"], "there is no column 'b'"),
+        (["predict", "train.csv", "-m", "model", "-l", "truth"], "none of the model's classes no, yes"),
+        (["inspect", "train.csv", "-l", "truth", "-m", "model"], "'truth' holds 'garbage'"),
+        (["inspect", "train.csv", "-l", "y", "-m", "model", "--learner", "soft"], "without --learner"),
         (["inspect", "train.csv", "-l", "y", "-m", "cut"], "cut"),
     ],
 )

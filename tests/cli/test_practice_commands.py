@@ -45,6 +45,7 @@ def test_diagnose_as_json(table, capsys):
     assert code == 0
     assert found["effective"]["contamination"]["low"] < 0.7 < found["effective"]["contamination"]["high"]
     assert len(found["predictions"]) == 6
+    assert [example["row"] for example in found["verdicts"]["examples"]] == list(range(1, 241))
 
 
 def test_plan_from_data_and_from_an_ensemble(table, tmp_path, capsys):
@@ -64,12 +65,14 @@ def test_plan_from_data_and_from_an_ensemble(table, tmp_path, capsys):
     [
         (("diagnose", "TABLE", "--label", "z"), "z"),
         (("diagnose", "TABLE", "--label", "y", "--fdr", "0.9"), "fdr"),
-        (("diagnose", "TABLE", "--label", "y", "--classes", "sick"), "two labels"),
+        (("diagnose", "TABLE", "--label", "y", "--classes", "sick"), "separated by a comma"),
         (("diagnose", "TABLE", "--label", "y", "--covariance", "round"), "structure"),
         (("diagnose", "nowhere.csv", "--label", "y"), "nowhere.csv"),
         (("plan", "-t", "0.1", "--gamma", "8"), "contamination"),
         (("plan", "TABLE", "-t", "0.1"), "label"),
         (("plan", "TABLE", "-l", "y", "-t", "0.9"), "target_error"),
+        (("plan", "TABLE", "-l", "y", "-t", "0.1", "--gamma", "8"), "gamma"),
+        (("report", "TABLE", "--label", "y", "-t", "0"), "target_error"),
         (("report", "TABLE", "--label", "y", "-o", "no/such/place.html"), "no directory"),
     ],
 )
@@ -90,3 +93,14 @@ def test_a_plan_without_a_signal_fails_with_code_one(tmp_path, capsys):
     code, out, _ = run(capsys, "plan", path, "-l", "y", "-t", "0.1")
     assert code == 1
     assert out.startswith("No signal")
+    code, out, _ = run(capsys, "plan", path, "-l", "y", "-t", "0.1", "--json")
+    assert code == 1
+    assert json.loads(out)["verdict"].startswith("No signal")
+
+
+def test_classes_are_found_by_their_names():
+    from outlearn.cli.diagnose import pair
+
+    assert pair(None, [0, 1]) is None
+    assert pair("true, FALSE", [True, False]) == (True, False)
+    assert pair("a, b,c", ["a, b", "c"]) == ("a, b", "c")

@@ -59,21 +59,25 @@ def diagnose(
         covariance=covariance,
         classes=pair(classes, table.y),
     )
+    names = table.X.index[found.verdicts.index]  # rows as in the file
     if output is not None:
         verdicts = found.verdicts.to_frame()
-        verdicts["row"] = table.X.index[found.verdicts.index]
+        verdicts["row"] = names
         verdicts.insert(1, "label", np.asarray(table.y)[found.verdicts.index])
         with atomic(output) as temporary:
             verdicts.to_csv(temporary, index=False)
         say(f"{len(verdicts)} verdicts in {output}")
     if as_json:
-        print_json({"data": table.source, "label": label, **found.to_dict()})
+        document = {"data": table.source, "label": label, **found.to_dict()}
+        for example, row in zip(document["verdicts"]["examples"], names, strict=True):
+            example["row"] = row
+        print_json(document)
         return
     print(found.verdict)
     e = found.effective
-    names = ("contamination", "label_noise", "noise_variance", "gamma", "eta")
-    rows = [(name.replace("_", " "), *(getattr(e, name).to_dict().values())) for name in names]
-    print_table(("", "estimate", "from", "to"), rows, title="estimates, 90 % intervals")
+    shown = ("contamination", "label_noise", "noise_variance", "gamma", "eta")
+    rows = [(name.replace("_", " "), *(getattr(e, name).to_dict().values())) for name in shown]
+    print_table(("", "estimate", "from", "to"), rows, title="estimates, 90 % intervals", digits=3)
     if found.predictions:
         print_table(
             ("learner", "test error", "from", "to", "direction error", "from", "to", "note"),
@@ -87,29 +91,37 @@ def diagnose(
                 for p in found.predictions
             ],
             title="errors to expect now, from the theory",
+            digits=3,
         )
     for position in found.positions:
         for sentence in position.sentences:
             print(sentence)
-    print(f"Trust: {found.goodness.trust}. {found.goodness.statement}")
+    if found.detected:
+        print(f"Trust: {found.goodness.trust}. {found.goodness.statement}")
     for note in found.warnings:
         say(f"note: {note}")
 
 
 def pair(classes: str | None, y: object) -> tuple[object, object] | None:
-    """Read two labels given as text; whole numbers where the labels are such."""
+    """Find the two labels that a text names, separated by a comma.
+
+    >>> pair("0, 7", [0, 7, 9]), pair("no,yes, of course", ["no", "yes, of course"])
+    ((0, 7), ('no', 'yes, of course'))
+    """
     if classes is None:
         return None
     import numpy as np
 
     from outlearn.exceptions import ParameterError
 
-    parts = [part.strip() for part in classes.split(",")]
-    if len(parts) != 2:
-        raise ParameterError("classes", classes, "two labels separated by a comma")
-    if np.asarray(y).dtype.kind in "iuf":
-        try:
-            return float(parts[0]), float(parts[1])
-        except ValueError:
-            raise ParameterError("classes", classes, "two of the labels, which are numbers") from None
-    return parts[0], parts[1]
+    found = np.unique(np.asarray(y)).tolist()
+    names = {str(label): label for label in found}
+    loosely = {name.casefold(): name for name in names}
+    for k, letter in enumerate(classes):
+        if letter == ",":
+            parts = (classes[:k].strip(), classes[k + 1 :].strip())
+            one, other = (part if part in names else loosely.get(part.casefold()) for part in parts)
+            if one is not None and other is not None:
+                return names[one], names[other]
+    shown = ", ".join(str(label) for label in found[:10]) + (", ..." if len(found) > 10 else "")
+    raise ParameterError("classes", classes, f"two of the labels {shown}, separated by a comma")

@@ -29,7 +29,9 @@ def fit(
     data: Source,
     label: LabelColumn,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the model.")],
-    learner: Annotated[Estimator, typer.Option(help="Which classifier.")] = Estimator.soft,
+    learner: Annotated[
+        Estimator, typer.Option(help="Which classifier; auto tries all and trusts held-out labels.")
+    ] = Estimator.auto,
     contamination: Contamination = "auto",
     covariance: Annotated[
         str, typer.Option(help="Shape of the noise: spherical, diag, tied, or auto to choose by evidence.")
@@ -49,7 +51,7 @@ def fit(
     \b
     Examples:
       outlearn fit data.csv --label y -o model
-      outlearn fit data.parquet --label y -o model --contamination 0.8 --json
+      outlearn fit data.parquet --label y -o model --learner soft --covariance diag --json
       cat data.csv | outlearn fit - --label y -o model
     """
     from outlearn import estimators
@@ -101,6 +103,8 @@ def summary(learner: Estimator, model: Any) -> dict[str, Any]:
             for name in (
                 "contamination",
                 "label_noise",
+                "winner",
+                "reason",
                 "covariance_structure",
                 "noise_variance",
                 "energy",
@@ -109,7 +113,7 @@ def summary(learner: Estimator, model: Any) -> dict[str, Any]:
             if isinstance(getattr(model, f"{name}_", None), int | float | str)
         },
         "informative_examples": round(float(model.inlier_proba_.sum()), 1),
-        "status": str(getattr(model, "status_", "")),
+        **({"status": str(model.status_)} if hasattr(model, "status_") else {}),
     }
 
 

@@ -9,6 +9,7 @@ import typer
 
 from outlearn.cli.options import AsJson, Contamination, DropMissing, Estimator, LabelColumn, Seed, Source
 from outlearn.cli.output import atomic, check_writable, print_json, print_table, say
+from outlearn.exceptions import DataError, ParameterError
 
 __all__ = ["inspect"]
 
@@ -24,7 +25,9 @@ def inspect(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file for the whole ranking.")
     ] = None,
-    learner: Annotated[Estimator, typer.Option(help="Which classifier, without --model.")] = Estimator.soft,
+    learner: Annotated[
+        Estimator | None, typer.Option(help="Which classifier, without --model; auto if left out.")
+    ] = None,
     contamination: Contamination = "auto",
     drop_missing: DropMissing = False,
     seed: Seed = 0,
@@ -49,14 +52,21 @@ def inspect(
 
     if output is not None:
         check_writable(output)
+    if model is not None and (learner is not None or contamination != "auto"):
+        raise ParameterError("model", str(model), "without --learner and --contamination, which it brings")
     if model is None:
         table = read_table(data, label=label, drop_missing=drop_missing, drop_constant=True)
-        classifier = learn(learner, table, seed, contamination, "auto", "auto")
+        classifier = learn(learner or Estimator.auto, table, seed, contamination, "auto", "auto")
         inlier = classifier.inlier_proba_
     else:
         classifier = estimators.load(model)
         names = getattr(classifier, "feature_names_in_", None)
         table = read_table(data, label=label, columns=names, drop_missing=drop_missing)
+        unknown = set(np.unique(np.asarray(table.y))) - set(classifier.classes_)
+        if unknown:
+            first = sorted(str(name) for name in unknown)[0]
+            known = ", ".join(str(name) for name in classifier.classes_)
+            raise DataError(f"{table.source}: the label {label!r} holds {first!r}; the model knows {known}")
         inlier = classifier.inlier_proba(table.X, table.y)
     for notice in table.notices:
         say(notice)

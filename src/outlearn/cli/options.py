@@ -41,6 +41,7 @@ Contamination = Annotated[
 class Estimator(StrEnum):
     """The classifiers by the names used on the command line."""
 
+    auto = "auto"
     soft = "soft"
     hard = "hard"
     hebb = "hebb"
@@ -52,6 +53,7 @@ def estimator_class(kind: Estimator) -> type:
     from outlearn import estimators
 
     names = {
+        Estimator.auto: "AutoSelectionClassifier",
         Estimator.soft: "SoftSelectionClassifier",
         Estimator.hard: "HardSelectionClassifier",
         Estimator.hebb: "HebbClassifier",

@@ -32,24 +32,29 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None, digits: int = 6
+) -> None:
     """Print a table; numbers are set to the right with the digits that matter."""
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table()
     for k, column in enumerate(columns):
         numeric = all(isinstance(row[k], int | float) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    console().print(table)
+        table.add_row(*(_cell(value, digits) for value in row))
+    screen = console()
+    if title is not None:  # above the table, not in it: a title wider than the table would be broken
+        screen.print(title, style="bold")
+    screen.print(table)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, digits: int) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.{digits}g}"
     return str(value)
 
 

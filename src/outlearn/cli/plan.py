@@ -61,9 +61,13 @@ def plan(
         check_writable(output)
     check_goal(target_error, kind, max_samples)  # before minutes are spent on data
     rows = None
+    ensemble = {"contamination": contamination, "gamma": gamma, "features": features, "samples": samples}
     if data is not None:
         if label is None:
-            raise ParameterError("label", None, "given together with a table")
+            raise typer.BadParameter("a table needs --label, the column that holds the classes")
+        for name, value in ensemble.items():
+            if value is not None:
+                raise ParameterError(name, value, "left out together with a table, which says it itself")
         table = read_table(data, label=label, drop_missing=drop_missing, drop_constant=True)
         for notice in table.notices:
             say(notice)
@@ -71,14 +75,17 @@ def plan(
         for note in source.warnings:
             say(f"note: {note}")
         if not source.detected:
-            print(source.verdict)
+            if as_json:
+                print_json({"verdict": source.verdict, "target_error": target_error, "reachable": None})
+            else:
+                print(source.verdict)
             raise typer.Exit(1)
         rows = table.X.index
         found = make_plan(source, target_error=target_error, max_samples=max_samples, kind=kind)
     else:
-        for name, value in (("contamination", contamination), ("gamma", gamma), ("features", features)):
-            if value is None:
-                raise ParameterError(name, None, "given, where there is no table")
+        missing = [f"--{name}" for name, value in ensemble.items() if value is None and name != "samples"]
+        if missing:
+            raise typer.BadParameter(f"give a table and --label, or {', '.join(missing)}")
         found = make_plan(
             Ensemble.from_contamination(contamination, gamma=gamma),  # type: ignore[arg-type]
             target_error=target_error,
@@ -109,6 +116,7 @@ def plan(
                 for c in found.checking
             ],
             title="what checking labels would buy the Bayes learner",
+            digits=3,
         )
     if first:
         print("Rows to check first:", ", ".join(str(r) for r in first[:20]))

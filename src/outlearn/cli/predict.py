@@ -10,6 +10,7 @@ import typer
 
 from outlearn.cli.options import AsJson, DropMissing, ModelFile, Source
 from outlearn.cli.output import atomic, check_writable, print_json, say
+from outlearn.exceptions import DataError
 
 __all__ = ["predict"]
 
@@ -37,6 +38,7 @@ def predict(
       outlearn predict new.csv --model model
       outlearn predict test.csv --model model --label y -o predictions.csv
     """
+    import numpy as np
     import pandas as pd
 
     from outlearn import estimators
@@ -53,9 +55,18 @@ def predict(
     proba = classifier.predict_proba(table.X)
     for k, name in enumerate(classifier.classes_):
         found[f"probability of {name}"] = proba[:, k]
-    accuracy = (
-        None if table.y is None else float((found["prediction"].astype(str) == table.y.astype(str)).mean())
-    )
+    accuracy = None
+    if table.y is not None:
+        truth = table.y.astype(str)
+        strange = ~np.isin(truth, classifier.classes_.astype(str))
+        if strange.all():
+            raise DataError(
+                f"{table.source}: the column {label!r} holds none of the model's classes "
+                f"{', '.join(str(name) for name in classifier.classes_)}"
+            )
+        if strange.any():
+            say(f"note: {strange.sum()} rows have labels in {label!r} that the model does not know")
+        accuracy = float((found["prediction"].astype(str) == truth).mean())
     if output is not None:
         with atomic(output) as temporary:
             found.to_csv(temporary, index=False)

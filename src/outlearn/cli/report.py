@@ -46,9 +46,12 @@ def report(
     from outlearn.cli.diagnose import pair
     from outlearn.figures.report import write_report
     from outlearn.practice import diagnose
+    from outlearn.practice.planning import check_goal
     from outlearn.practice.tables import read_table
 
     check_writable(output)
+    if target_error is not None:
+        check_goal(target_error)
     table = read_table(data, label=label, drop_missing=drop_missing, drop_constant=True)
     for notice in table.notices:
         say(notice)
