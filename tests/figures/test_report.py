@@ -109,9 +109,11 @@ def test_a_browser_shows_it_without_errors(page, width, tmp_path):
         '<!doctype html><link rel="icon" href="data:,">'
         f'<iframe id=f src="file://{path}" width={inner} height=900></iframe>'
         "<script>addEventListener('load', () => { const d = f.contentDocument.documentElement;"
+        "const cut = [...f.contentDocument.querySelectorAll('.scroll')]"
+        ".filter(e => e.scrollWidth > e.clientWidth + 1).length;"
         "const wide = [...f.contentDocument.querySelectorAll('main *')].filter(e => !e.closest('.scroll') &&"
         " e.getBoundingClientRect().right > d.clientWidth + 1).length;"
-        "document.title = `measured ${d.scrollWidth} ${d.clientWidth} ${wide} "
+        "document.title = `measured ${d.scrollWidth} ${d.clientWidth} ${wide} ${cut} "
         "${f.contentDocument.querySelectorAll('svg').length}`; })</script>"
     )
     done = subprocess.run(
@@ -129,10 +131,11 @@ def test_a_browser_shows_it_without_errors(page, width, tmp_path):
         timeout=120,
         check=False,
     )
-    measured = re.search(r"measured (\d+) (\d+) (\d+) (\d+)", done.stdout)
+    measured = re.search(r"measured (\d+) (\d+) (\d+) (\d+) (\d+)", done.stdout)
     assert measured is not None, done.stderr[-2000:]
-    scroll, client, sticking_out, pictures = map(int, measured.groups())
+    scroll, client, sticking_out, cut, pictures = map(int, measured.groups())
     assert scroll <= client, "the page scrolls sideways"
     assert sticking_out == 0
+    assert cut == 0, "a table does not fit"
     assert pictures == 5
     assert "CONSOLE" not in done.stderr, [line for line in done.stderr.splitlines() if "CONSOLE" in line]

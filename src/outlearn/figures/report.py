@@ -76,6 +76,14 @@ ul { margin: 6px 0 0; padding-left: 20px; }
 .tag { display: inline-block; border-radius: 999px; padding: 1px 10px; font-size: .85rem; color: #fff;
   background: var(--mark); }
 footer { color: var(--soft); font-size: .85rem; margin-top: 24px; }
+@media (max-width: 560px) {
+  main { padding: 12px 8px 40px; }
+  .card { padding: 12px 10px; }
+  .facts { grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); }
+  table { font-size: .76rem; line-height: 1.35; }
+  th, td { padding: 4px 6px 4px 0; }
+  th:last-child, td:last-child { padding-right: 0; }
+}
 </style>
 </head>
 <body><main>
@@ -303,7 +311,7 @@ def _doubtful(d: Diagnosis, X: Any, y: ArrayLike) -> str:
             )
         )
     head = ["row", "label", "verdict", "right", "garbage", "wrong label"]
-    table = _table(head, rows, numeric=(0, 3, 4, 5))
+    table = _table(head, rows, numeric=(3, 4, 5))
     title = f"The {len(rows)} most doubtful examples: check these first"
     return f'<section class="card"><h2>{title}</h2>{table}</section>'
 
