@@ -9,7 +9,7 @@ from scipy.special import expit, ndtr
 
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
-from outlearn.theory import bayes
+from outlearn.theory import bayes_roots
 from outlearn.theory.bayes import BayesOptimal, bound, hard_phase, hard_phase_onset, thresholds
 from outlearn.theory.bayes_averages import SIGMOID, SIGMOID_SLOPE, SOFTPLUS, log_average
 from outlearn.theory.solve import solve
@@ -56,7 +56,7 @@ def test_averages_agree_with_adaptive_quadrature(kind, mean, variance):
 
 @pytest.mark.parametrize(("alpha", "eta", "phi"), [(1.0, 0.0, 0.1411), (20.0, 4.0, 0.2369)])
 def test_published_points(alpha, eta, phi):
-    (t,) = bayes.roots(alpha, eta, 10.0)
+    (t,) = bayes_roots.roots(alpha, eta, 10.0)
     assert math.acos(math.sqrt(expit(t))) / math.pi == pytest.approx(phi, abs=6e-5)
 
 
@@ -64,7 +64,7 @@ def test_root_solves_the_equation_written_out():
     x, w = hermegauss(120)
     w = w / w.sum()
     for alpha, eta, gamma in [(1.0, 0.0, 10.0), (20.0, 4.0, 10.0), (90.0, 5.0, 10.0), (3.0, 1.0, 2.0)]:
-        for t in bayes.roots(alpha, eta, gamma):
+        for t in bayes_roots.roots(alpha, eta, gamma):
             q = expit(t)
             right = alpha * gamma * expit(-eta) * (w @ expit(-eta + gamma * q / 2 + math.sqrt(gamma * q) * x))
             assert q / (1 - q) == pytest.approx(right, rel=1e-8)
@@ -72,17 +72,17 @@ def test_root_solves_the_equation_written_out():
 
 @pytest.mark.parametrize(("alpha", "eta", "gamma"), GRID)
 def test_every_root_is_found_even_at_extreme_parameters(alpha, eta, gamma):
-    ts = bayes.roots(alpha, eta, gamma)
+    ts = bayes_roots.roots(alpha, eta, gamma)
     top = math.log(alpha * gamma) - np.logaddexp(0, eta)
     scan = np.linspace(top - np.logaddexp(0, eta) - 1e-6, top + 1e-6, 400)
-    gap = [bayes.log_alpha_of(t, eta, gamma, 0.0) - math.log(alpha) for t in scan]
+    gap = [bayes_roots.log_alpha_of(t, eta, gamma, 0.0) - math.log(alpha) for t in scan]
     changes = int((np.diff(np.sign(gap)) != 0).sum())
     assert ts.size == changes
     assert ts.size in (1, 3)
     assert all(
-        abs(bayes.log_alpha_of(t, eta, gamma, 0.0) - math.log(alpha)) < 1e-11 * (1 + abs(t)) for t in ts
+        abs(bayes_roots.log_alpha_of(t, eta, gamma, 0.0) - math.log(alpha)) < 1e-11 * (1 + abs(t)) for t in ts
     )
-    assert all(math.isfinite(bayes.free_energy(t, alpha, eta, gamma)) for t in ts)
+    assert all(math.isfinite(bayes_roots.free_energy(t, alpha, eta, gamma)) for t in ts)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_every_root_is_found_even_at_extreme_parameters(alpha, eta, gamma):
 def test_free_energy_is_stationary_at_every_root_and_nowhere_else(alpha, eta, gamma):
     def slope(t):
         h = 1e-5
-        up, down = (bayes.free_energy(t + s, alpha, eta, gamma) for s in (h, -h))
+        up, down = (bayes_roots.free_energy(t + s, alpha, eta, gamma) for s in (h, -h))
         return (up - down) / (2 * h * expit(t) * expit(-t))  # df/dq
 
-    for t in bayes.roots(alpha, eta, gamma):
+    for t in bayes_roots.roots(alpha, eta, gamma):
         assert slope(t) == pytest.approx(0.0, abs=2e-7)
         for other in (t - 0.05, t + 0.05):
             q = expit(other)
@@ -111,10 +111,12 @@ def test_free_energy_is_stationary_at_every_root_and_nowhere_else(alpha, eta, ga
 
 
 def test_area_and_difference_of_free_energies_agree():
-    a, b, c = bayes.roots(85.0, 5.0, 10.0)
+    a, b, c = bayes_roots.roots(85.0, 5.0, 10.0)
     for low, high in [(a, c), (a, b), (b, c)]:
-        difference = bayes.free_energy(high, 85.0, 5.0, 10.0) - bayes.free_energy(low, 85.0, 5.0, 10.0)
-        assert bayes.free_energy_gap(low, high, 85.0, 5.0, 10.0) == pytest.approx(difference, abs=1e-12)
+        difference = bayes_roots.free_energy(high, 85.0, 5.0, 10.0) - bayes_roots.free_energy(
+            low, 85.0, 5.0, 10.0
+        )
+        assert bayes_roots.free_energy_gap(low, high, 85.0, 5.0, 10.0) == pytest.approx(difference, abs=1e-12)
 
 
 def test_thresholds_separate_one_root_from_three_and_balance_the_free_energies():
@@ -126,14 +128,14 @@ def test_thresholds_separate_one_root_from_three_and_balance_the_free_energies()
         (found.algorithmic * (1 - 1e-6), 3),
         (found.algorithmic * (1 + 1e-6), 1),
     ]:
-        assert bayes.roots(alpha, 5.0, 10.0).size == count
+        assert bayes_roots.roots(alpha, 5.0, 10.0).size == count
     alpha = found.information_theoretic
-    ts = bayes.roots(alpha, 5.0, 10.0)
-    f = [bayes.free_energy(t, alpha, 5.0, 10.0) for t in ts]
+    ts = bayes_roots.roots(alpha, 5.0, 10.0)
+    f = [bayes_roots.free_energy(t, alpha, 5.0, 10.0) for t in ts]
     assert f[0] == pytest.approx(f[2], abs=1e-11)
     assert f[1] > f[0]
     below, above = (
-        [bayes.free_energy(t, x, 5.0, 10.0) for t in bayes.roots(x, 5.0, 10.0)]
+        [bayes_roots.free_energy(t, x, 5.0, 10.0) for t in bayes_roots.roots(x, 5.0, 10.0)]
         for x in (0.99 * alpha, 1.01 * alpha)
     )
     assert below[0] < below[2]
@@ -170,8 +172,8 @@ def test_diagram_equals_single_points():
     assert d["n_roots"].tolist() == [[1, 1, 1, 1], [1, 1, 3, 1]]
     for i, eta in enumerate(etas):
         for j, alpha in enumerate(alphas):
-            ts = bayes.roots(alpha, eta, 10.0)
-            best = min(ts, key=lambda t: bayes.free_energy(t, alpha, eta, 10.0))
+            ts = bayes_roots.roots(alpha, eta, 10.0)
+            best = min(ts, key=lambda t: bayes_roots.free_energy(t, alpha, eta, 10.0))
             assert d["optimal"][i, j] == pytest.approx(expit(best), rel=1e-12)
             assert d["reached"][i, j] == pytest.approx(expit(ts[0]), rel=1e-12)
     table = hard_phase([4.0, 5.0], 10.0)
@@ -196,7 +198,7 @@ def test_system_is_exact_and_knows_its_stability():
 def test_replicon_number_is_the_average_that_defines_it():
     # α γ² (1-q)² < (σ(1-σ))² > over both kinds of examples
     alpha, eta, gamma = 20.0, 4.0, 10.0
-    q = expit(bayes.roots(alpha, eta, gamma)[0])
+    q = expit(bayes_roots.roots(alpha, eta, gamma)[0])
     x, w = hermegauss(150)
     w = w / w.sum()
     square = sum(
@@ -207,15 +209,17 @@ def test_replicon_number_is_the_average_that_defines_it():
         ]
     )
     expected = alpha * gamma**2 * (1 - q) ** 2 * square
-    assert bayes.at_eigenvalue_of(math.log(q / (1 - q)), eta, gamma) == pytest.approx(expected, rel=1e-7)
+    assert bayes_roots.at_eigenvalue_of(math.log(q / (1 - q)), eta, gamma) == pytest.approx(
+        expected, rel=1e-7
+    )
 
 
 def test_limit_of_many_examples():
     e = Ensemble(2.0, 10.0)
     limit = BayesOptimal().limit(e)
-    t = float(bayes.roots(1e7, 2.0, 10.0)[0])
+    t = float(bayes_roots.roots(1e7, 2.0, 10.0)[0])
     assert 1e7 * expit(-t) == pytest.approx(limit.c, rel=1e-5)
-    assert bayes.free_energy(t, 1e7, 2.0, 10.0) / 1e7 == pytest.approx(limit.energy, rel=1e-5)
+    assert bayes_roots.free_energy(t, 1e7, 2.0, 10.0) / 1e7 == pytest.approx(limit.energy, rel=1e-5)
 
 
 def test_without_outliers_it_is_the_gaussian_mean():
@@ -223,10 +227,10 @@ def test_without_outliers_it_is_the_gaussian_mean():
     assert point.status.ok
     assert point.stable
     assert point.at_eigenvalue == 0.0
-    (t,) = bayes.roots(3.0, -math.inf, 10.0)
+    (t,) = bayes_roots.roots(3.0, -math.inf, 10.0)
     assert expit(t) == pytest.approx(30.0 / 31.0)
-    assert bayes.free_energy(t, 3.0, -math.inf, 10.0) == pytest.approx(
-        bayes.free_energy(t, 3.0, -60.0, 10.0) + 3.0 * 60.0, abs=1e-9
+    assert bayes_roots.free_energy(t, 3.0, -math.inf, 10.0) == pytest.approx(
+        bayes_roots.free_energy(t, 3.0, -60.0, 10.0) + 3.0 * 60.0, abs=1e-9
     )
 
 
@@ -250,7 +254,7 @@ def test_bad_parameters_are_named(eta, gamma):
 
 
 def test_error_of_the_bound_is_below_hebb_and_falls_with_alpha():
-    qs = [expit(bayes.roots(a, 1.0, 5.0)[0]) for a in (0.5, 1.0, 5.0, 50.0)]
+    qs = [expit(bayes_roots.roots(a, 1.0, 5.0)[0]) for a in (0.5, 1.0, 5.0, 50.0)]
     assert np.all(np.diff(qs) > 0)
     for a, q in zip((0.5, 1.0, 5.0, 50.0), qs, strict=True):
         lam = a * 5.0 * expit(-1.0) ** 2

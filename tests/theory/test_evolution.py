@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble, sample
-from outlearn.theory import bayes
+from outlearn.theory import bayes_roots
 from outlearn.theory.evolution import state_evolution
 
 E = Ensemble(3.0, 10.0)
@@ -44,7 +44,7 @@ def test_message_passing_follows_it_iteration_by_iteration():
 
 
 def test_fixed_point_is_the_first_root_on_the_way():
-    low, _, high = expit(bayes.roots(85.0, 5.0, 10.0))
+    low, _, high = expit(bayes_roots.roots(85.0, 5.0, 10.0))
     e = Ensemble(5.0, 10.0)
     up = state_evolution(e, 85.0)
     down = state_evolution(e, 85.0, start="informative")
@@ -53,7 +53,9 @@ def test_fixed_point_is_the_first_root_on_the_way():
     assert down.q[-1] == pytest.approx(high, rel=1e-9)
     assert down.fixed_point == pytest.approx(high, rel=1e-12)
     assert state_evolution(e, 85.0, start=0.5).fixed_point == pytest.approx(high)
-    assert state_evolution(e, 100.0).fixed_point == pytest.approx(expit(bayes.roots(100.0, 5.0, 10.0)[-1]))
+    assert state_evolution(e, 100.0).fixed_point == pytest.approx(
+        expit(bayes_roots.roots(100.0, 5.0, 10.0)[-1])
+    )
 
 
 def test_hebb_start_is_the_uninformative_one_an_iteration_later():

@@ -1,6 +1,7 @@
 """Replica theory: saddle points, branches, transitions, phase diagrams, limits, exact and as printed."""
 
-from outlearn.theory.bayes import BayesOptimal, hard_phase, hard_phase_onset, thresholds
+from outlearn.theory.bayes import BayesOptimal
+from outlearn.theory.bayes_phases import hard_phase, hard_phase_onset, thresholds
 from outlearn.theory.claims import Claim, claims, critical_eta, critical_gamma
 from outlearn.theory.diagram import Line, PhaseDiagram, phase_diagram
 from outlearn.theory.empirical_risk import EmpiricalRisk

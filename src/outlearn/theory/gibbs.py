@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from outlearn.model import Ensemble, angle, distance
 from outlearn.model.checks import number
 from outlearn.numerics.gaussian import gaussian_nodes
-from outlearn.theory.bayes import roots
 from outlearn.theory.bayes_averages import SIGMOID
+from outlearn.theory.bayes_roots import roots
 from outlearn.theory.limit import Limit
 from outlearn.theory.soft import SoftSelection, log_averages
 from outlearn.theory.system import Points, System
