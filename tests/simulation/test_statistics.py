@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from outlearn.exceptions import DataError
+from outlearn.exceptions import DataError, ParameterError
 from outlearn.simulation import RunRecord, Summary, TaskStats
 from outlearn.simulation.statistics import QUANTITIES
 
@@ -145,5 +145,8 @@ def test_statistics_that_cannot_be(values):
 def test_summaries_that_cannot_be(values):
     with pytest.raises(DataError):
         Summary(values)
-    with pytest.raises(DataError):
+
+
+def test_a_quantile_of_no_probability():
+    with pytest.raises(ParameterError, match="probability"):
         Summary.of([1.0]).quantile(1.5)

@@ -125,6 +125,8 @@ def test_a_grid_is_every_combination():
         ({"start": None}, "start"),
         ({"max_iter": 0}, "max_iter"),
         ({"tol": 0.0}, "tol"),
+        ({"tol": 1.0}, "tol"),
+        ({"learn": 3}, "learn"),
         ({"accelerate": 1}, "accelerate"),
         ({"learn": "eta"}, "learn"),
         ({"draw": "sparse"}, "draw"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from outlearn.figures.style import Book
+from outlearn.model.checks import choice, count
 from outlearn.simulation import Campaign, CampaignResult, Progress, Task
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Setting:
     workers: int | None = 1
     store: Path | None = None
     progress: Callable[[Progress], None] | None = None
+
+    def __post_init__(self) -> None:
+        choice("size", self.size, ("full", "quick", "tiny"))
+        count("seed", self.seed, least=0)
 
     def pick(self, full: T, quick: T, tiny: T | None = None) -> T:
         """Choose by size; "tiny" is for tests, and "quick" unless given.

@@ -6,6 +6,7 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 import matplotlib
@@ -51,17 +52,17 @@ def names(wanted: Sequence[str]) -> list[str]:
 def make(
     wanted: Sequence[str],
     setting: Setting,
-    folder: Path,
+    folder: str | PathLike[str],
     *,
     started: Callable[[str], None] | None = None,
     finished: Callable[[Plate, float, list[Path]], None] | None = None,
 ) -> list[Plate]:
     """Make figures and write their files into ``folder``; runs are kept there too, in runs.sqlite."""
-    several = names(wanted)
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder}: is not a directory")
-    folder.mkdir(parents=True, exist_ok=True)
-    here = replace(setting, store=setting.store or folder / "runs.sqlite")
+    several, place = names(wanted), Path(folder)
+    if place.exists() and not place.is_dir():
+        raise DataError(f"{place}: is not a directory")
+    place.mkdir(parents=True, exist_ok=True)
+    here = replace(setting, store=setting.store or place / "runs.sqlite")
     plates = []
     for name in several:
         if started is not None:
@@ -70,7 +71,7 @@ def make(
         with matplotlib.rc_context(RC):
             plate: Plate = importlib.import_module(f"outlearn.figures.{PLATES[name]}").draw(here)
             seconds = time.monotonic() - begin
-            paths = plate.save(folder, size=setting.size, seconds=seconds)
+            paths = plate.save(place, size=setting.size, seconds=seconds)
         if finished is not None:
             finished(plate, seconds, paths)
         plates.append(plate)

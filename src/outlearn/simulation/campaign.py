@@ -11,9 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-import numpy as np
-
 from outlearn.exceptions import OutlearnError, ParameterError
+from outlearn.model.checks import count
 from outlearn.simulation.cost import run_seconds
 from outlearn.simulation.run import make_runs
 from outlearn.simulation.statistics import RunRecord, TaskStats
@@ -135,17 +134,16 @@ class Campaign:
     seed: int = 0
 
     def __init__(self, tasks: Task | Iterable[Task], seed: int = 0) -> None:
-        several = (tasks,) if isinstance(tasks, Task) else tuple(tasks)
+        given: Any = (tasks,) if isinstance(tasks, Task) else tasks
+        several = tuple(given) if isinstance(given, Iterable) else ()
         if not several or not all(isinstance(task, Task) for task in several):
-            raise ParameterError("tasks", several, "one or more Task")
+            raise ParameterError("tasks", tasks, "one or more Task")
         names = [task.strong_id for task in several]
         if len(set(names)) < len(names):
             twice = next(task for k, task in enumerate(several) if names[k] in names[:k])
             raise ParameterError("tasks", twice.label(), "every task once")
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ParameterError("seed", seed, "a whole number >= 0")
         object.__setattr__(self, "tasks", several)
-        object.__setattr__(self, "seed", int(seed))
+        object.__setattr__(self, "seed", count("seed", seed, least=0))
 
     def run(
         self,
@@ -174,6 +172,10 @@ class Campaign:
         progress : callable, optional
             Called with a :class:`Progress` after every batch, e.g. ``text_progress()``.
         """
+        if not (stop_when is None or isinstance(stop_when, StopRule)):
+            raise ParameterError("stop_when", stop_when, "a rule such as runs(...) or standard_error(...)")
+        if not (progress is None or callable(progress)):
+            raise ParameterError("progress", progress, "a function, or None")
         if isinstance(store, Store):
             return self._run(store, workers, stop_when, cluster, progress)
         with Store(":memory:" if store is None else store) as opened:
@@ -191,9 +193,9 @@ class Campaign:
         for job in jobs:
             job.look(store, self.seed)
         if any(job.stop is None for job in jobs):
-            with executor(workers, cluster) as (pool, count):
+            with executor(workers, cluster) as (pool, size):
                 try:
-                    _Shift(self.seed, jobs, store, progress).work(pool, count)
+                    _Shift(self.seed, jobs, store, progress).work(pool, size)
                 finally:
                     store.release()
         elif progress is not None:
@@ -264,11 +266,11 @@ class _Shift:
         self.fresh = 0
         self.fresh_seconds = 0.0  # as expected beforehand, to be compared with the clock
 
-    def work(self, pool: Any, count: int) -> None:
+    def work(self, pool: Any, workers: int) -> None:
         """Hand out batches and gather them until every task has enough."""
         self._report()
         while True:
-            self._hand_out(pool, count)
+            self._hand_out(pool, workers)
             if self.flying:
                 self._gather()
             elif all(job.stop is not None for job in self.jobs):
@@ -279,15 +281,15 @@ class _Shift:
                     if job.stop is None:
                         job.look(self.store, self.seed)
 
-    def _hand_out(self, pool: Any, count: int) -> None:
-        most = 2 * count if count > 1 else 1
+    def _hand_out(self, pool: Any, workers: int) -> None:
+        most = 2 * workers if workers > 1 else 1
         # first what is surely needed; then, rather than idle, what a stopping rule may ask for next
-        for ahead in (0, count) if count > 1 else (0,):
+        for ahead in (0, workers) if workers > 1 else (0,):
             for job in self.jobs:
                 if len(self.flying) >= most:
                     return
                 missing = job.missing(ahead)
-                size = max(1, min(job.batch, -(-job.needed // count)))
+                size = max(1, min(job.batch, -(-job.needed // workers)))
                 while missing and len(self.flying) < most:
                     asked, missing = missing[:size], missing[size:]
                     ours = self.store.claim(self.seed, job.task, asked)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from outlearn.exceptions import ConvergenceError, DataError, ParameterError
 from outlearn.inference.rows import Respond, Rows
 from outlearn.model import Ensemble
+from outlearn.model.checks import count, numbers
 from outlearn.simulation.cost import dense_bytes
 
 __all__ = ["MOST_NUMBERS", "NOTHING_NEW", "Dice"]
@@ -73,11 +74,10 @@ class Dice:
         center: ArrayLike | None = None,
         memory: int = _MEMORY,
     ) -> None:
-        for name, size in (("n_features", n_features), ("n_samples", n_samples)):
-            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-                raise ParameterError(name, size, "a whole number >= 1")
-        self._shape = (int(n_samples), int(n_features))
-        self.memory = int(memory)
+        if not isinstance(ensemble, Ensemble):
+            raise ParameterError("ensemble", ensemble, "an Ensemble")
+        self._shape = (count("n_samples", n_samples), count("n_features", n_features))
+        self.memory = count("memory", memory)
         self.max_directions = self.memory // (16 * (n_samples + n_features))
         if self.max_directions < 2:
             raise ParameterError(
@@ -89,9 +89,10 @@ class Dice:
             B = self._stream.standard_normal(n_features)
             B *= np.sqrt(n_features) / np.linalg.norm(B)
         else:
-            B = np.array(center, dtype=np.float64)
-            if B.shape != (n_features,) or not np.isfinite(B).all():
-                raise ParameterError("center", B.shape, f"{n_features} finite numbers")
+            permitted = f"{n_features} finite numbers"
+            B = numbers("center", center, permitted, np.isfinite).copy()
+            if B.size != n_features:
+                raise ParameterError("center", B.shape, permitted)
         self.center: Array = B
         self.informative = self._stream.random(n_samples) < ensemble.informative_fraction
         self._shift = self.center / np.sqrt(n_features)
@@ -128,8 +129,7 @@ class Dice:
 
     def weighted_sums(self, W: ArrayLike) -> Array:
         """(P, G) -> (G, N): weighted sums of the examples."""
-        weights = np.atleast_2d(np.asarray(W, dtype=np.float64))
-        self._checked(weights.T, self.shape[0], "weights")
+        weights = self._checked(np.transpose(W), self.shape[0], "weights").T
         self.n_reads += 1
         return self._sums(weights)
 
@@ -250,7 +250,10 @@ class Dice:
         return self._rows
 
     def _checked(self, values: ArrayLike, length: int, name: str) -> Array:
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} must be vectors of numbers") from None
         if array.ndim != 2 or array.shape[1] != length:
             raise DataError(f"{name} must be vectors of {length} numbers, not of shape {array.shape}")
         if not np.isfinite(array).all():

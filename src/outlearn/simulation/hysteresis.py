@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from outlearn.exceptions import ParameterError
 from outlearn.inference.rows import Rows
 from outlearn.model import Ensemble, sample
+from outlearn.model.checks import choice, count, numbers
 from outlearn.simulation.run import learn, measure, single_threaded
 from outlearn.simulation.statistics import RunRecord, TaskStats
 from outlearn.simulation.task import Task
@@ -110,11 +111,12 @@ def hysteresis(
     >>> [round(stats.R.mean, 1) for stats in loop.up]
     [0.9, 0.7]
     """
-    grid = sorted({float(eta) for eta in etas})
-    if len(grid) < 2:
-        raise ParameterError("etas", grid, "two values or more")
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-        raise ParameterError("samples", samples, "a whole number >= 1")
+    if not isinstance(ensemble, Ensemble):
+        raise ParameterError("ensemble", ensemble, "an Ensemble")
+    given = list(etas) if isinstance(etas, Iterable) else etas
+    grid = np.unique(numbers("etas", given, "two values or more", lambda x: np.ptp(x) > 0.0)).tolist()
+    choice("start", start, ("random", "hebb", "teacher", "amp"))
+    samples, seed = count("samples", samples), count("seed", seed, least=0)
     tasks = [
         Task(
             learner=learner,

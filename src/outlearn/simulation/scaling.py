@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from outlearn.exceptions import DataError, ParameterError
+from outlearn.model.checks import choice, count, numbers, positive
 from outlearn.simulation.onset import Array, Samples, binder_crossing, broadening, variance_peak
 from outlearn.simulation.statistics import TaskStats
 from outlearn.simulation.task import Task
@@ -158,6 +159,10 @@ def compare_with_theory(scaling: FiniteSizeScaling, between: tuple[float, float]
     """
     from outlearn import theory
 
+    if not isinstance(scaling, FiniteSizeScaling):
+        raise ParameterError("scaling", scaling, "a FiniteSizeScaling")
+    if between is not None:
+        numbers("between", between, "two increasing numbers", lambda x: len(x) == 2 and x[0] < x[1])
     learners: dict[str, Any] = {
         "soft": theory.SoftSelection,
         "hard": theory.HardSelection,
@@ -167,7 +172,7 @@ def compare_with_theory(scaling: FiniteSizeScaling, between: tuple[float, float]
     known = [onset.eta for onset in scaling.onsets if np.isfinite(onset.eta)]
     if not known or not np.isfinite(scaling.eta):
         raise DataError(f"the {scaling.estimator} estimator found no transition to compare")
-    low, high = between or (min(known) - 2.0, max(known) + 2.0)
+    low, high = (min(known) - 2.0, max(known) + 2.0) if between is None else between
     task = scaling.task
     found = theory.transitions(
         learners[task.learner](), task.ensemble, task.alpha, over="eta", between=(low, high)
@@ -210,11 +215,11 @@ def finite_size_scaling(
     seed : int
         Of the resampling.
     """
-    if estimator not in ESTIMATORS:
-        raise ParameterError("estimator", estimator, "one of " + ", ".join(map(repr, ESTIMATORS)))
-    for name, value in (("exponent", exponent), ("factor", factor)):
-        if not 0.0 < value < np.inf:
-            raise ParameterError(name, value, "a finite number > 0")
+    choice("estimator", estimator, ESTIMATORS)
+    positive("exponent", exponent)
+    positive("factor", factor)
+    count("bootstrap", bootstrap, least=0)
+    count("seed", seed, least=0)
     task, etas, table = _arrange(runs, 3 if estimator == "binder" else 2)
     rng = np.random.default_rng(seed)
     sizes, best = _locate(estimator, factor, etas, table)
@@ -251,7 +256,10 @@ def _arrange(
     runs: Iterable[tuple[Task, TaskStats]], least: int
 ) -> tuple[Task, Mapping[int, Array], Mapping[int, Samples]]:
     """Sort the runs by size and η; refuse those that do not belong together."""
-    pairs = sorted(runs, key=lambda pair: (pair[0].n_features, pair[0].ensemble.eta))
+    try:
+        pairs = sorted(runs, key=lambda pair: (pair[0].n_features, pair[0].ensemble.eta))
+    except (AttributeError, TypeError):
+        raise ParameterError("runs", runs, "a CampaignResult, or pairs of Task and TaskStats") from None
     if not pairs:
         raise DataError("there are no runs to scale")
     families = {_family(task): task.label() for task, _ in pairs}

@@ -11,6 +11,7 @@ from typing import Any
 
 from outlearn.exceptions import DataError
 from outlearn.model import angle, distance
+from outlearn.model.checks import number
 
 __all__ = ["CONVERGED", "FAILED", "QUANTITIES", "RunRecord", "Summary", "TaskStats"]
 
@@ -92,7 +93,10 @@ class Summary:
     @classmethod
     def of(cls, values: Iterable[float]) -> Summary:
         """Summarise values in any order."""
-        return cls(tuple(sorted(map(float, values))))
+        try:
+            return cls(tuple(sorted(map(float, values))))
+        except (TypeError, ValueError):
+            raise DataError("a summary is made of numbers") from None
 
     def __add__(self, other: Summary) -> Summary:
         return Summary(tuple(sorted(self.values + other.values)))
@@ -129,8 +133,7 @@ class Summary:
 
     def quantile(self, probability: float) -> float:
         """Value below which this part of the runs lies, interpolated linearly; NaN of nothing."""
-        if not 0.0 <= probability <= 1.0:
-            raise DataError(f"a quantile's probability lies in [0, 1]: {probability}")
+        number("probability", probability, "a number in [0, 1]", lambda x: 0.0 <= x <= 1.0)
         if not self.values:
             return math.nan
         place = probability * (self.count - 1)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from outlearn.exceptions import ParameterError
+from outlearn.model.checks import choice, count, positive
 from outlearn.simulation.statistics import QUANTITIES, RunRecord, Summary
 
 __all__ = ["Runs", "StandardError", "StopRule", "runs", "standard_error"]
 
 
+@runtime_checkable
 class StopRule(Protocol):
     """Decides how many runs of a task count."""
 
@@ -52,13 +53,13 @@ class StandardError:
 
     def stop(self, records: Sequence[RunRecord], most: int) -> int | None:
         """See :class:`StopRule`."""
-        for count in range(self.every, min(len(records), most) + 1, self.every):
-            if count < self.at_least_runs:
+        for have in range(self.every, min(len(records), most) + 1, self.every):
+            if have < self.at_least_runs:
                 continue
-            values = [v for r in records[:count] if (v := getattr(r, self.quantity)) is not None]
+            values = [v for r in records[:have] if (v := getattr(r, self.quantity)) is not None]
             error = Summary.of(values).standard_error
             if not math.isnan(error) and error <= self.at_most:
-                return count
+                return have
         return most if len(records) >= most else None
 
     def horizon(self, have: int, most: int) -> int:
@@ -66,13 +67,13 @@ class StandardError:
         return min(most, max(self.at_least_runs, self.every * (have // self.every + 1)))
 
 
-def runs(count: int) -> Runs:
-    """Stop every task after ``count`` runs (or at its own limit, whichever is lower).
+def runs(number: int) -> Runs:
+    """Stop every task after this many runs (or at its own limit, whichever is lower).
 
     >>> runs(20)
     Runs(count=20)
     """
-    return Runs(_whole("count", count))
+    return Runs(count("number", number))
 
 
 def standard_error(
@@ -85,15 +86,10 @@ def standard_error(
     >>> standard_error("Phi", at_most=1e-3).every
     10
     """
-    if quantity not in QUANTITIES:
-        raise ParameterError("quantity", quantity, "one of " + ", ".join(QUANTITIES))
-    if isinstance(at_most, bool) or not isinstance(at_most, int | float) or not 0.0 < at_most < math.inf:
-        raise ParameterError("at_most", at_most, "a finite number > 0")
-    least, step = _whole("at_least_runs", at_least_runs), _whole("every", every)
-    return StandardError(quantity=quantity, at_most=float(at_most), at_least_runs=max(2, least), every=step)
-
-
-def _whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ParameterError(name, value, "a whole number >= 1")
-    return value
+    choice("quantity", quantity, QUANTITIES)
+    return StandardError(
+        quantity=quantity,
+        at_most=positive("at_most", at_most),
+        at_least_runs=max(2, count("at_least_runs", at_least_runs)),
+        every=count("every", every),
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from outlearn.exceptions import DataError
+from outlearn.exceptions import DataError, ParameterError
 from outlearn.simulation.statistics import QUANTITIES, RunRecord, TaskStats
 from outlearn.simulation.task import Task
 
@@ -63,7 +63,9 @@ class Store:
     EXPORTS = (".csv", ".parquet")
 
     def __init__(self, path: str | os.PathLike[str] = ":memory:", *, create: bool = True) -> None:
-        self.path = os.fspath(path)
+        if not isinstance(path, str | os.PathLike) or "\0" in os.fsdecode(path):
+            raise ParameterError("path", path, "the name of a file")
+        self.path = os.fsdecode(path)
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         _OWNERS_HERE.add(self._owner)
         in_memory = self.path == ":memory:"

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.model import Ensemble
+from outlearn.model.checks import choice, count, flag, number, positive
 from outlearn.simulation.cost import cheaper_draw
 from outlearn.simulation.dice import MOST_NUMBERS
 
@@ -87,13 +86,13 @@ class Task:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        _one_of("learner", self.learner, LEARNERS)
+        choice("learner", self.learner, LEARNERS)
         if not isinstance(self.ensemble, Ensemble):
             raise ParameterError("ensemble", self.ensemble, "an Ensemble")
         for name in ("n_features", "runs", "max_iter"):
-            put(name, _whole(name, getattr(self, name)))
-        for name in ("alpha", "tol"):
-            put(name, _positive(name, getattr(self, name)))
+            put(name, count(name, getattr(self, name)))
+        put("alpha", positive("alpha", self.alpha))
+        put("tol", number("tol", self.tol, "0 < tol < 1", lambda x: 0.0 < x < 1.0))
         if self.n_samples < 1:
             raise ParameterError(
                 "alpha", self.alpha, f"at least one example: alpha * {self.n_features} >= 1/2"
@@ -101,18 +100,18 @@ class Task:
         if self.learner == "hebb":
             put("start", None)
         else:
-            _one_of("start", self.start, STARTS)
+            choice("start", self.start, STARTS)
             if self.start == self.learner:
                 raise ParameterError("start", self.start, "another algorithm than the learner itself")
-        if not isinstance(self.accelerate, bool | np.bool_):
-            raise ParameterError("accelerate", self.accelerate, "True or False")
-        put("accelerate", bool(self.accelerate) and self.learner in ("soft", "hard"))
+        put("accelerate", flag("accelerate", self.accelerate) and self.learner in ("soft", "hard"))
+        if not isinstance(self.learn, Iterable):
+            raise ParameterError("learn", self.learn, "names of parameters")
         names = (self.learn,) if isinstance(self.learn, str) else tuple(self.learn)
         for name in names:
-            _one_of("learn", name, _LEARNABLE)
+            choice("learn", name, _LEARNABLE)
         put("learn", tuple(sorted(set(names))))
-        _one_of("dtype", self.dtype, ("float32", "float64"))
-        _one_of("draw", self.draw, ("auto", *DRAWS))
+        choice("dtype", self.dtype, ("float32", "float64"))
+        choice("draw", self.draw, ("auto", *DRAWS))
         needs_matrix = self.start == "spectral" or "noise_variance" in self.learn
         if self.draw == "auto":
             sizes = self.n_features, self.n_samples, self.ensemble
@@ -219,22 +218,3 @@ def grid(
 
 def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-
-
-def _one_of(name: str, value: object, permitted: tuple[str, ...]) -> None:
-    if value not in permitted:
-        raise ParameterError(name, value, "one of " + ", ".join(map(repr, permitted)))
-
-
-def _whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(name, value, "a whole number >= 1")
-    return int(value)
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool | str) or not isinstance(value, int | float | np.number):
-        raise ParameterError(name, value, "a finite number > 0")
-    if not 0.0 < float(value) < math.inf:
-        raise ParameterError(name, value, "a finite number > 0")
-    return float(value)

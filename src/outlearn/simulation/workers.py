@@ -11,7 +11,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from outlearn.exceptions import ParameterError
+from outlearn.model.checks import count
 
 __all__ = ["Here", "executor"]
 
@@ -43,17 +43,15 @@ def executor(workers: int | None, cluster: Any = None) -> Iterator[tuple[Executo
         with dask_executor(cluster) as found:
             yield found
         return
-    count = (os.cpu_count() or 1) if workers is None else workers
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ParameterError("workers", workers, "a whole number >= 1, or None for every core")
-    if count == 1:
+    size = (os.cpu_count() or 1) if workers is None else count("workers", workers)
+    if size == 1:
         yield Here(), 1
         return
     from joblib.externals.loky import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(max_workers=count, initializer=_obey, initargs=(os.getpid(),))
+    pool = ProcessPoolExecutor(max_workers=size, initializer=_obey, initargs=(os.getpid(),))
     try:
-        yield pool, count
+        yield pool, size
     except BaseException:
         pool.shutdown(wait=True, kill_workers=True)
         raise
