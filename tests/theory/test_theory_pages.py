@@ -6,18 +6,28 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["theory/bayes.md", "theory/gibbs.md", "theory/empirical-risk.md", "howto/add-a-loss.md"]
+PAGES = [
+    *(
+        f"theory/{name}.md"
+        for name in ("engine", "soft", "hard", "numerics", "bayes", "gibbs", "empirical-risk")
+    ),
+    "howto/add-a-loss.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_code_on_the_page_runs(page, capsys):
     if not (DOCS / page).exists():
         pytest.skip("docs are not installed")
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", text, re.DOTALL)
     assert blocks
-    for block in blocks:
-        exec(compile(block, page, "exec"), {"__name__": "page"})
-    assert capsys.readouterr().out.strip()
+    for code, shown in blocks:
+        exec(compile(code, page, "exec"), {"__name__": "page"})
+        printed = capsys.readouterr().out.strip()
+        assert printed
+        if shown:
+            assert printed == shown.strip()
 
 
 def test_the_loss_of_the_how_to_is_right():
