@@ -359,8 +359,8 @@ class EmpiricalRisk:
         square = sum(w * a[2] / gamma for w, _, gamma, _, _, a in found)
         stiffness = sum(w * a[3] / (gamma * spread) for w, _, gamma, _, spread, a in found)
         residual = float(np.abs(solved.fun).max())
-        exists = abs(solved.x[0]) < 25.0 and stiffness > 0.0
         accurate = residual < (1e-5 if self.loss.breaks(1.0) is None else 1e-8)
+        exists = accurate and abs(solved.x[0]) < 25.0 and stiffness > 0.0
         return Limit(
             learner=self,
             ensemble=ensemble,
@@ -368,5 +368,5 @@ class EmpiricalRisk:
             c=square / stiffness**2 if exists else math.inf,
             energy=sum(w * a[0] for w, *_, a in found) if exists else math.nan,
             residual=residual,
-            status=Status.CONVERGED if exists and accurate else Status.NO_SOLUTION,
+            status=Status.CONVERGED if exists else Status.NO_SOLUTION,
         )
