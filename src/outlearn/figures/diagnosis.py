@@ -1,5 +1,4 @@
-"""The pictures of a diagnosis: who is informative, the folded field, the learning curve, the phase "
-"diagram."""
+"""The pictures of a diagnosis: who is informative, the fields, the learning curve, the phase diagram."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from outlearn.figures.style import COLORS, RC
-from outlearn.theory import SoftSelection, phase_diagram
+from outlearn.practice.position import boundary
 from outlearn.theory.bayes import bound
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def draw_fields(diagnosis: Diagnosis) -> Figure:
         low, high = np.quantile(h, [0.001, 0.999])
         low, high = min(low, -3.0), max(high, d + 3.0)
         axes.hist(np.clip(h, low, high), bins=60, density=True, color="0.88", label="examples")
+        if not diagnosis.detected:  # what the mixture's parts would be called has no meaning
+            parts = []
         x = np.linspace(low, high, 400)
         total = np.zeros_like(x)
         for name, weight, center, color in parts:
@@ -71,7 +72,8 @@ def draw_fields(diagnosis: Diagnosis) -> Figure:
                 density = weight * np.exp(-0.5 * (x - center) ** 2) / math.sqrt(2.0 * math.pi)
                 axes.plot(x, density, color=color, linewidth=1.8, label=f"{name}, {weight:.0%}")
                 total += density
-        axes.plot(x, total, color="black", linewidth=1.0, linestyle="--", label="fitted mixture")
+        if parts:
+            axes.plot(x, total, color="black", linewidth=1.0, linestyle="--", label="fitted mixture")
         axes.set(xlabel="projection on the centre, times label (noise units)", ylabel="density")
         axes.legend()
     return figure
@@ -109,9 +111,8 @@ def draw_curves(plan: Plan) -> Figure:
     return figure
 
 
-def draw_phase(diagnosis: Diagnosis, n_alphas: int = 19, n_etas: int = 25) -> Figure:
-    """Direction error of the Bayes learner over garbage and examples, the transition of soft selection, "
-    "and the data."""
+def draw_phase(diagnosis: Diagnosis, n_alphas: int = 19) -> Figure:
+    """The best possible direction error over garbage and examples, soft selection's transition, the data."""
     with rc_context(RC):
         figure, axes = _figure()
         e = diagnosis.effective
@@ -124,15 +125,9 @@ def draw_phase(diagnosis: Diagnosis, n_alphas: int = 19, n_etas: int = 25) -> Fi
         )
         figure.colorbar(mesh, ax=axes, label="direction error, best possible")
         coarse = np.geomspace(alphas[0], alphas[-1], n_alphas)
-        diagram = phase_diagram(
-            SoftSelection(), gamma=gamma, alphas=coarse, etas=np.linspace(etas[0], etas[-1], n_etas)
-        )
-        # the first transition from below loses the signal; those beyond are between useless solutions
-        lines = [line for line in diagram.lines if line.kind == "first order"]
-        for line in sorted(lines, key=lambda line: float(line.eta.min()))[:1]:
-            axes.plot(
-                line.eta, line.alpha, color="white", linewidth=2.0, label="transition of soft selection"
-            )
+        lost = boundary(gamma, coarse, (float(etas[0]), float(etas[-1])))
+        if np.isfinite(lost).any():
+            axes.plot(lost, coarse, color="white", linewidth=2.0, label="transition of soft selection")
         axes.plot([eta], [alpha], **_HERE, linestyle="none", label="you are here", zorder=5)
         reach = [[eta - max(e.eta.low, etas[0])], [min(e.eta.high, etas[-1]) - eta]]
         axes.errorbar([eta], [alpha], xerr=np.maximum(reach, 0.0), color=_HERE["color"], linewidth=1.2)

@@ -61,7 +61,7 @@ h2 { font-size: 1.08rem; margin: 0 0 8px; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 16px; }
 .grid .card { margin-top: 0; }
 .grid { margin-top: 16px; }
-figure { margin: 0; }
+figure { margin: 0; max-width: 700px; }
 figure svg { width: 100%; height: auto; display: block; }
 figcaption, .note { color: var(--soft); font-size: .88rem; }
 .scroll { overflow-x: auto; }
@@ -92,6 +92,7 @@ $body
 </html>
 """)
 
+_NO_SIGNAL = "#6b7682"
 _TRUST = {"good": "#1b8a5a", "fair": "#c07a00", "poor": "#c0392b"}
 
 
@@ -132,22 +133,20 @@ def report_html(
     ]
     if d.detected:
         parts += [_facts(d), _learners(d)]
-    pictures = [
-        (
-            "Who is informative",
-            draw_probabilities,
-            "Each example is judged with itself left out. At most "
-            f"{d.verdicts.fdr:.0%} of the kept, and of the discarded, are expected to be judged wrongly.",
-        ),
-        (
-            "What the data look like along the direction that separates",
-            draw_fields,
-            "Garbage lies around zero, rightly labelled examples to the right of it, wrong labels to the "
-            "left.",
-        ),
-    ]
-    cards = [_picture(name, draw, d, caption) for name, draw, caption in pictures]
-    if plan is not None:
+    cards = []
+    if plan is None:
+        caption = "The direction that explains most about the inputs; it does not tell the labels apart."
+        cards.append(_picture("What the data look like along one direction", draw_fields, d, caption))
+    else:
+        caption = (
+            f"Each example is judged with itself left out. At most {100 * d.verdicts.fdr:.3g} % of the kept, "
+            "and of the discarded, are expected to be judged wrongly."
+        )
+        cards.append(_picture("Who is informative", draw_probabilities, d, caption))
+        caption = "Garbage lies around zero, right labels to the right of it, wrong labels to the left."
+        cards.append(
+            _picture("What the data look like along the direction that separates", draw_fields, d, caption)
+        )
         cards.append(
             _picture(
                 "Learning curve",
@@ -167,8 +166,7 @@ def report_html(
         )
     parts.append(f'<div class="grid">{"".join(cards)}</div>')
     if plan is not None:
-        parts.append(_plan_card(plan))
-    parts.append(_doubtful(d, X, y))
+        parts += [_plan_card(plan), _doubtful(d, X, y)]
     parts.append(_goodness(d))
     if n_folds >= 2:
         parts.append(_comparison(d, X, y, n_folds))
@@ -179,7 +177,8 @@ def report_html(
         f"examples "
         "unless it says otherwise.</footer>"
     )
-    return _PAGE.substitute(title=html.escape(title), body="\n".join(parts), mark=_TRUST[d.goodness.trust])
+    mark = _TRUST[d.goodness.trust] if d.detected else _NO_SIGNAL
+    return _PAGE.substitute(title=html.escape(title), body="\n".join(parts), mark=mark)
 
 
 def _plan(d: Diagnosis, target_error: float | None) -> Plan:
@@ -204,9 +203,10 @@ def _verdict(d: Diagnosis, plan: Plan | None, notices: Sequence[str]) -> str:
     sentences += [f"<p>{html.escape(s)}</p>" for p in d.positions[:1] for s in p.sentences]
     if plan is not None:
         sentences.append(f"<p>{html.escape(plan.verdict)}</p>")
-    sentences.append(
-        f'<p><span class="tag">trust: {d.goodness.trust}</span> {html.escape(d.goodness.statement)}</p>'
-    )
+    if d.detected:
+        sentences.append(
+            f'<p><span class="tag">trust: {d.goodness.trust}</span> {html.escape(d.goodness.statement)}</p>'
+        )
     notes = [*d.warnings, *notices]
     if notes:
         sentences.append("<ul>" + "".join(f"<li>{html.escape(n)}</li>" for n in notes) + "</ul>")
@@ -252,7 +252,11 @@ def _learners(d: Diagnosis) -> str:
         for p in d.predictions
     ]
     table = _table(["learner", "test error", "90 % interval", "direction error"], rows, numeric=(1, 2, 3))
-    notes = "".join(f"{p.learner.capitalize()}: {html.escape(p.note)}. " for p in d.predictions if p.note)
+    said: dict[str, list[str]] = {}
+    for p in d.predictions:
+        if p.note:
+            said.setdefault(p.note, []).append(p.learner)
+    notes = "".join(f"{', '.join(names)}: {html.escape(note)}. " for note, names in said.items())
     return (
         f'<section class="card"><h2>What each learner would reach on these data</h2>{table}'
         f'<p class="note">From the replica theory of the estimated ensemble. {notes}Recommended: '
@@ -341,7 +345,7 @@ def _goodness(d: Diagnosis) -> str:
     return (
         '<div class="grid"><section class="card"><h2>Do the data look like the model?</h2>'
         f"{table}<ul>{complaints}</ul>"
-        f"<p>{html.escape(g.statement)}</p></section>"
+        f"{f'<p>{html.escape(g.statement)}</p>' if d.detected else ''}</section>"
         + _picture("Quantiles of the fields", draw_quantiles, d, "On the line where the model holds.")
         + "</div>"
     )

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from outlearn.exceptions import OutlearnError
 from outlearn.model import Ensemble
 from outlearn.theory import HardSelection, SoftSelection, Transition, transitions
 from outlearn.theory.bayes import thresholds
 
-__all__ = ["Position", "locate"]
+__all__ = ["Position", "boundary", "locate"]
 
 _ETA_REACH = 8.0
 _ALPHA_REACH = 30.0
@@ -109,6 +112,17 @@ def locate(ensemble: Ensemble, alpha: float, learner: str) -> Position:
         None if over_eta is None else over_eta.value,
         None if over_alpha is None else over_alpha.value,
     )
+
+
+def boundary(gamma: float, alphas: ArrayLike, between: tuple[float, float]) -> NDArray[np.float64]:
+    """Where soft selection loses the signal, as eta at every alpha; nan where it loses none.
+
+    >>> boundary(10.0, [0.2, 20.0], (-2.0, 6.0)).round(3)
+    array([  nan, 3.921])
+    """
+    here, theory = Ensemble(eta=0.0, gamma=gamma), SoftSelection()
+    found = [_loss(_crossings(theory, here, float(alpha), "eta", between)) for alpha in np.asarray(alphas)]
+    return np.array([math.nan if t is None else t.value for t in found])
 
 
 def _locate_bayes(eta: float, gamma: float, alpha: float) -> Position:
