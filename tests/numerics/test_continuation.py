@@ -43,3 +43,14 @@ def test_progress_is_told():
     start = np.array([[-1.6]])
     trace(s_shape, start, start[:, 0] ** 3 - start[:, 0], np.ones(1), (-3.0, 3.0), progress=heard.append)
     assert heard[-1] == 1.0
+
+
+def test_a_closed_curve_is_walked_once():
+    def circle(v, t, rows):
+        return v**2 + t[:, None] ** 2 - 1.0, 2.0 * v[:, :, None]
+
+    (curve,) = trace(circle, np.array([[1.0]]), np.array([0.0]), np.array([1.0]), (-2.0, 2.0))
+    assert curve.status is Status.CONVERGED
+    assert len(curve.folds) == 2
+    assert len(curve.parameter) < 60
+    assert curve.v[-1, 0] == pytest.approx(1.0, abs=0.2)

@@ -297,3 +297,16 @@ def test_learning_curve_keeps_its_branch_and_its_failures():
     failing = theory.learning_curve(theory.SoftSelection("printed"), Ensemble(6.0, 10.0), [1.0, 20.0])
     assert len(failing) == 2
     assert not any(math.isnan(s.residual) for s in failing)
+
+
+def test_a_branch_that_closes_on_itself_wins_between_two_transitions():
+    e = Ensemble(eta=3.8471558137, gamma=20.9385067544, gamma_tilde=10.9013723646)
+    found = theory.transitions(SOFT, e, over="alpha", between=(0.5, 10.0))
+    assert [t.value for t in found] == pytest.approx([0.8760743, 1.7026745, 3.6351519], abs=1e-6)
+    assert all(t.status is Status.CONVERGED for t in found)
+    begins, ends = found[0].lower_spinodal, found[1].upper_spinodal
+    assert begins is None or begins < 0.5
+    assert ends == pytest.approx(3.827344, abs=1e-5)
+    path = theory.follow(SOFT, e, over="alpha", start=1.2, stop=60.0)
+    assert path.status is Status.CONVERGED
+    assert len(path) < 200

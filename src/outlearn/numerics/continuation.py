@@ -33,7 +33,7 @@ class Curve:
     slope : array (s,)
         Parameter component of the unit tangent; it changes sign at a fold.
     status : Status
-        CONVERGED if the curve left the interval, else why it ended inside.
+        CONVERGED if the curve left the interval or closed on itself, else why it ended inside.
     """
 
     v: Array
@@ -77,7 +77,7 @@ def trace(
     tolerance: float = 1e-11,
     progress: Callable[[float], None] | None = None,
 ) -> list[Curve]:
-    """Follow the solutions ``v`` (K, n) at ``parameter`` (K,) until each leaves the interval ``between``.
+    """Follow the solutions ``v`` (K, n) at ``parameter`` (K,) until each leaves ``between`` or closes.
 
     All curves advance in lockstep, each with its own step length, so the compiled systems see long batches.
     ``toward`` is the parameter's initial direction (+1 or -1) for every curve. A curve that runs out of the
@@ -98,6 +98,7 @@ def trace(
     guess = np.zeros((count, n + 1))
     guess[:, n] = toward
     tangent, ok = _tangent(family, x, guess, alive)
+    home, outward = x.copy(), tangent.copy()
     step = np.full(count, first_step)
     points: list[list[Array]] = [[x[k].copy()] for k in range(count)]
     slopes: list[list[float]] = [[float(tangent[k, n])] for k in range(count)]
@@ -119,6 +120,9 @@ def trace(
         dead = failed[step[failed] < min_step]
         status[dead] = Status.STALLED
         won = alive[good]
+        away = np.linalg.norm(new[good] - home[won], axis=1)
+        was, now = (((y - home[won]) * outward[won]).sum(axis=1) for y in (x[won], new[good]))
+        closed = won[(was < 0.0) & (now >= 0.0) & (away < 2.0 * step[won])]
         x[won], tangent[won] = new[good], new_tangent[good]
         quick = (used[good] <= 3) & (turn[good] > 0.985)
         step[won] = np.where(quick, np.minimum(1.6 * step[won], max_step), step[won])
@@ -126,11 +130,11 @@ def trace(
             points[k].append(x[k].copy())
             slopes[k].append(float(tangent[k, n]))
         outside = won[(x[won, n] <= low) | (x[won, n] >= high)]
-        status[outside] = Status.CONVERGED
+        status[outside], status[closed] = Status.CONVERGED, Status.CONVERGED
         vanished = won[(x[won, :n] < lowest).any(axis=1)]
         status[vanished] = Status.OUT_OF_RANGE
         full = won[[len(points[k]) >= max_points for k in won]] if won.size else won
-        alive = np.setdiff1d(alive, np.concatenate([dead, outside, vanished, full]))
+        alive = np.setdiff1d(alive, np.concatenate([dead, outside, closed, vanished, full]))
         if progress is not None:
             reached = [1.0 if k not in alive else abs(x[k, n] - parameter[k]) / span for k in range(count)]
             progress(float(np.mean(reached)))
