@@ -137,11 +137,11 @@ def test_command_line(tmp_path, capsys) -> None:
     assert "'nope' is not permitted" in capsys.readouterr().err
     assert main(["reproduce", "page", "--out", str(tmp_path), "--page", str(tmp_path / "x.txt")]) == 2
     assert ".md" in capsys.readouterr().err
-    code = main(["reproduce", "7", "--quick", "--json", "--workers", "1", "--out", str(tmp_path)])
+    code = main(["reproduce", "1", "--quick", "--json", "--workers", "1", "--out", str(tmp_path)])
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert [row["name"] for row in shown] == ["fig7"]
-    assert (tmp_path / "fig7.png").exists()
+    assert [row["name"] for row in shown] == ["fig1"]
+    assert (tmp_path / "fig1.png").exists()
 
 
 def test_names() -> None:
