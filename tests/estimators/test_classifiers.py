@@ -312,3 +312,28 @@ def test_matrix_products_keep_to_n_jobs(n_jobs, threads):
         Watched(n_jobs=n_jobs, **PLAIN).fit(data.X, data.y)
         assert pools() == before
     assert seen == {threads}
+
+
+@pytest.mark.parametrize("kind", [HebbClassifier, SoftSelectionClassifier, HardSelectionClassifier])
+def test_what_says_the_same_gives_the_same(kind):
+    """Order of rows and columns, names of labels, units, origin, storage, copies: all at its default."""
+    data = _draw(0.5, 20, 300)
+    rng = np.random.default_rng(0)
+    rows, columns, counts = rng.permutation(300), rng.permutation(20), rng.integers(0, 3, 300)
+
+    def direction(X, y, **weights):
+        coef = kind(random_state=0).fit(X, y, **weights).coef_[0]
+        return coef / np.linalg.norm(coef)
+
+    found = direction(data.X, data.y)
+    same = {"rtol": 0.0, "atol": 1e-9}
+    np.testing.assert_allclose(direction(data.X[rows], data.y[rows]), found, **same)
+    np.testing.assert_allclose(direction(data.X[:, columns], data.y), found[columns], **same)
+    np.testing.assert_allclose(direction(data.X, -data.y), -found, **same)
+    np.testing.assert_allclose(direction(1e3 * data.X + 40.0, data.y), found, **same)
+    np.testing.assert_allclose(direction(np.asfortranarray(data.X), data.y), found, **same)
+    np.testing.assert_allclose(
+        direction(data.X, data.y, sample_weight=counts),
+        direction(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts)),
+        **same,
+    )

@@ -68,6 +68,7 @@ def test_a_sphere_passes_and_little_else_does():
         spike = plain + 4.0 * rng.standard_normal((200, 1)) / np.sqrt(n)  # two centres, one direction
         assert passes_for_a_sphere(spike, labels, ones)
         assert not passes_for_a_sphere(plain * rng.uniform(0.7, 1.3, n), labels, ones)
+        assert not passes_for_a_sphere(spike * rng.uniform(0.7, 1.3, n), labels, ones)
         near = plain + 0.7 * np.roll(plain, 1, axis=1)
         assert not passes_for_a_sphere(near, labels, ones)
     twice = np.repeat(plain, 2, axis=0)

@@ -45,7 +45,7 @@ from outlearn.inference.mixture_fit import MixtureFit
 from outlearn.inference.mixture_step import mixture_at
 from outlearn.inference.posterior import FittedMixture, project
 from outlearn.inference.results import FitStatus
-from outlearn.inference.rows import refuse_magnitude
+from outlearn.inference.rows import column_range, refuse_magnitude
 from outlearn.inference.stream import RunningMoments
 
 __all__ = ["Finished", "SelectionClassifier"]
@@ -327,7 +327,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     def _refuse_unusable(self, X: Any) -> None:
         """Refuse constant features, and numbers whose squares leave the floating-point range."""
-        low, high = _extremes(X) if sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
+        low, high = column_range(X)
         constant = np.flatnonzero(low == high)
         if X.shape[0] > 1 and constant.size:
             names = getattr(self, "feature_names_in_", None)
@@ -510,20 +510,6 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.covariance != "tied"
         return tags
-
-
-def _extremes(X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Smallest and largest number of every column of a CSR matrix (scipy's way there is a copy of it)."""
-    n_samples, n_features = X.shape
-    low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
-    stored = np.zeros(n_features, dtype=np.intp)
-    np.minimum.at(low, X.indices, X.data)
-    np.maximum.at(high, X.indices, X.data)
-    np.add.at(stored, X.indices, 1)
-    some_zero = stored < n_samples
-    low[some_zero] = np.minimum(low[some_zero], 0.0)
-    high[some_zero] = np.maximum(high[some_zero], 0.0)
-    return low, high
 
 
 def _refuse_labels(y: Any) -> None:

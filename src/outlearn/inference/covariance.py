@@ -172,8 +172,8 @@ def passes_for_a_sphere(X: Array, labels: NDArray[np.intp], weights: Array) -> b
 
     The variances of the features scatter as chi-square says, and John's statistic
     U = tr (S/s - I)^2 / N, with s the mean variance, is normal: f U - N = 1 +- 2 for f degrees of freedom,
-    however large N is (Ledoit and Wolf 2002). A direction that stands out of the noise is left out: along it
-    the centres of informative examples and outliers differ. Every so many rows are enough of many.
+    however large N is (Ledoit and Wolf 2002). A direction that stands out of the noise is taken out of both:
+    along it the centres of informative examples and outliers differ. Every so many rows are enough of many.
 
     >>> rng = np.random.default_rng(0)
     >>> X, labels = rng.standard_normal((300, 500)), np.arange(300) % 2
@@ -197,12 +197,18 @@ def passes_for_a_sphere(X: Array, labels: NDArray[np.intp], weights: Array) -> b
     mean = float(variances.mean())
     if mean == 0.0:
         return False
+    gram = Z @ Z.T if len(Z) < n else Z.T @ Z
+    (top,), vector = linalg.eigh(gram, subset_by_index=[len(gram) - 1] * 2, check_finite=False)
+    trace, squares = n * mean, float(np.vdot(gram, gram))
+    if top > _SPIKE * mean * (1.0 + np.sqrt(n / freedom)) ** 2:
+        direction = vector[:, 0] if len(gram) == n else Z.T @ vector[:, 0] / np.sqrt(top)
+        trace, squares = trace - top, squares - top**2
+        mean = trace / (n - 1)
+        variances = variances - (top - mean) * direction**2
+        squares += mean**2
+        trace += mean
     scatter = 0.5 * freedom * float(((variances / mean - 1.0) ** 2).sum())
-    if scatter > n + _DEVIATIONS * np.sqrt(2.0 * n):
-        return False
-    values = linalg.eigvalsh(Z @ Z.T if len(Z) < n else Z.T @ Z, check_finite=False)
-    if values[-1] > _SPIKE * mean * (1.0 + np.sqrt(n / freedom)) ** 2:
-        values, n = values[:-1], n - 1
-    values = values / (values.sum() / n)
-    johns = float(((values - 1.0) ** 2).sum()) + max(n - len(values), 0)
-    return bool(abs(freedom * johns / n - n - 1.0) <= 2.0 * _DEVIATIONS)
+    johns = squares / mean**2 / n - 1.0
+    return bool(
+        scatter <= n + _DEVIATIONS * np.sqrt(2.0 * n) and abs(freedom * johns - n - 1.0) <= 2.0 * _DEVIATIONS
+    )

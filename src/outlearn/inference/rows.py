@@ -21,7 +21,7 @@ from outlearn.inference.kernels import (
     pass_with_many,
 )
 
-__all__ = ["Reads", "Respond", "Rows", "refuse_magnitude"]
+__all__ = ["Reads", "Respond", "Rows", "column_range", "refuse_magnitude"]
 
 Array = NDArray[np.float64]
 Respond = Callable[[slice, Array], Array]
@@ -418,6 +418,23 @@ def refuse_magnitude(least: float, largest: float, dtype: Any) -> None:
     raise DataError(
         f"X holds numbers of the size {value:.1e}, too {word} to square in {np.dtype(dtype).name}: rescale it"
     )
+
+
+def column_range(X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Smallest and largest number of every column."""
+    if not sparse.issparse(X):
+        return X.min(axis=0), X.max(axis=0)
+    # scipy's way there would be a copy of the matrix
+    n_samples, n_features = X.shape
+    low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+    stored = np.zeros(n_features, dtype=np.intp)
+    np.minimum.at(low, X.indices, X.data)
+    np.maximum.at(high, X.indices, X.data)
+    np.add.at(stored, X.indices, 1)
+    some_zero = stored < n_samples
+    low[some_zero] = np.minimum(low[some_zero], 0.0)
+    high[some_zero] = np.maximum(high[some_zero], 0.0)
+    return low, high
 
 
 def _matrix(X: Any) -> Any:
