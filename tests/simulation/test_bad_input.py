@@ -38,6 +38,7 @@ def loop(**change):
         (lambda: compare_with_theory(None), "scaling"),
         (lambda: Dice(None, 10, 20), "ensemble"),
         (lambda: Dice(ENSEMBLE, 10, 20, memory="x"), "memory"),
+        (lambda: Dice(ENSEMBLE, 10, 20, rng="x"), "rng"),
         (lambda: Dice(ENSEMBLE, 10, 20, center="x"), "center"),
         (lambda: Dice(ENSEMBLE, 10, 20, center=np.ones(9)), "center"),
         (lambda: Dice(ENSEMBLE, 10, 20).fields("x"), "directions"),

@@ -11,6 +11,7 @@ from outlearn.inference.rows import Reads, Rows
 from outlearn.model import Ensemble, overlaps, sample
 from outlearn.simulation import Dice, Task, TaskStats
 from outlearn.simulation import run as run_module
+from outlearn.simulation.dice import fast_stream
 from outlearn.simulation.dice_many import MatrixFreeEM
 from outlearn.simulation.run import make_runs
 
@@ -189,8 +190,7 @@ def test_a_compiled_run_is_em_on_one_matrix(hard, start, max_iter):
     begin = np.random.default_rng(6).standard_normal(n) / np.sqrt(n)
     em = MatrixFreeEM(ensemble, n, p, hard=hard, tol=1e-9, max_iter=max_iter)
     fit = em.run(B, 11, None if start == "hebb" else begin)
-    stream = np.random.SFC64([int(k) for k in np.random.default_rng(11).integers(0, 2**63, size=4)])
-    V = np.random.Generator(stream).random(p) < ensemble.informative_fraction
+    V = fast_stream(11).random(p) < ensemble.informative_fraction
     right, left = em._seen
     U, A, L, C = em._sides[0][:right], em._sides[1][:right], em._sides[2][:left], em._sides[3][:left]
     np.testing.assert_allclose(U @ U.T, np.eye(right), atol=1e-12)

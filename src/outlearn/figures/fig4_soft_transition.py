@@ -34,7 +34,6 @@ __all__ = ["ALPHA", "draw"]
 
 ALPHA = 20.0
 _BETWEEN = (-1.0, 10.5)
-_EASY = 3.3  # below it EM takes tens of steps, and a matrix-free draw is the cheaper one
 
 
 def draw(setting: Setting) -> Plate:

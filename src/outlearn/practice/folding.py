@@ -380,8 +380,12 @@ def _choose(X: Any, signs: Array, center: Array, scale: Array, posterior: AmpRes
     if sparse.issparse(X):
         return "diag"
     p, n = X.shape
-    u = posterior.posterior @ posterior.values
-    R = _scaled(X, scale) - center * scale - (signs * u)[:, None] * posterior.center
+    rng = np.random.default_rng(0)
+    # V drawn, not its mean: an uncertain V would leave a part of the centre in the residual, as if the noise
+    # were correlated, and large data would find that.
+    drawn = (posterior.posterior.cumsum(axis=1) < rng.random((p, 1))).sum(axis=1)
+    V = posterior.values[np.minimum(drawn, posterior.values.size - 1)]
+    R = _scaled(X, scale) - center * scale - (signs * V)[:, None] * posterior.center
     candidates = ["spherical", "diag"]
     if n <= min(p / 2, _TIED_FEATURES) and n > 1:
         candidates.append("tied")
@@ -395,7 +399,7 @@ def _choose(X: Any, signs: Array, center: Array, scale: Array, posterior: AmpRes
     # The sphere is meant in the units given, not in those where all features are as wide.
     R /= scale
     scores = {name: np.empty(p) for name in candidates}
-    folds = np.random.default_rng(0).permutation(p) % _FOLDS
+    folds = rng.permutation(p) % _FOLDS
     for k in range(_FOLDS):
         inside, held = R[folds != k], R[folds == k]
         variance = np.maximum(np.einsum("ij,ij->j", inside, inside) / len(inside), 1e-300)

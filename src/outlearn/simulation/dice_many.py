@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from outlearn.inference.kernels import pass_over_rows
 from outlearn.inference.selection import gate_offset, posterior_spread, prior_energy
 from outlearn.model import Ensemble
-from outlearn.simulation.dice import NOTHING_NEW
+from outlearn.simulation.dice import NOTHING_NEW, fast_stream
 
 __all__ = ["MatrixFreeEM", "MatrixFreeFit"]
 
@@ -78,8 +78,7 @@ class MatrixFreeEM:
         """Draw what EM asks about and climb from ``start``, a centre c = J/√N; from Hebb's vector if None."""
         e, (p, n) = self.ensemble, self.shape
         s2, tau2 = 1.0 / e.gamma_tilde, 1.0 / n
-        seeds = np.random.default_rng(rng).integers(0, 2**63, size=4)
-        stream = np.random.Generator(np.random.SFC64([int(s) for s in seeds]))
+        stream = fast_stream(rng)
         informative = (stream.random(p) < e.informative_fraction).astype(np.float64)
         shift, noise = B / math.sqrt(n), 1.0 / math.sqrt(e.gamma)
         seen = self._seen
