@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from outlearn.estimators.auto import AutoSelectionClassifier, Member, MemberScore, MemberTable, Units
+from outlearn.estimators.auto import AutoSelectionClassifier
 from outlearn.estimators.base import SelectionClassifier
+from outlearn.estimators.members import Member, MemberScore, MemberTable
+from outlearn.estimators.units import Units
 from outlearn.exceptions import DataError
 from outlearn.inference.covariance import Covariance
 from outlearn.inference.mixture import Mixture
