@@ -48,6 +48,7 @@ def test_a_store_is_kept_listed_exported_checked(capsys, tmp_path):
     assert len(pd.read_parquet(tmp_path / "runs.parquet")) == 18
     run(capsys, "results", "export", store, "-o", tmp_path / "runs.csv", "--summary")
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 3
+    assert "is the store" in run(capsys, "results", "export", store, "-o", store, code=2).err
     assert "is sound: 3 tasks, 18 runs, 0" in run(capsys, "results", "check", store).err
     assert json.loads(run(capsys, "results", "check", store, "--json").out)["runs"] == 18
 
@@ -112,6 +113,9 @@ def test_failed_runs_are_said(capsys, monkeypatch):
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "-L", "svm"], "learner = 'svm'"),
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "--of", "S", "--standard-error", 1], "quantity = 'S'"),
         (["simulate", "-a", 5, "-n", 20, "-e", 1, "--of", "S"], "quantity = 'S'"),
+        (["simulate", "-a", 5, "-n", 20, "-e", 1, "--of", "Q"], "--of goes with --standard-error"),
+        (["simulate", "-a", 5, "-n", 20, "-e", 1, "-w", 1, "--scheduler", "tcp://h:1"], "--scheduler"),
+        (["simulate", "-a", 5, "-n", 20, "-e", 1, "-s", "x.csv", "-o", "./x.csv"], "is the store"),
         (["simulate", "-a", 1e300, "-n", 20, "-e", 1], "what memory holds"),
         (["simulate", "-a", 5, "-n", 10**9, "-e", 1], "what memory holds"),
         (["reproduce", "1", "--page", "x.md"], "page = 'x.md'"),

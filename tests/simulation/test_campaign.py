@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from outlearn.exceptions import OutlearnError, ParameterError
+from outlearn.exceptions import DataError, OutlearnError, ParameterError
 from outlearn.model import Ensemble, sample, soft_energy
 from outlearn.simulation import (
     Campaign,
@@ -342,3 +342,5 @@ def test_a_dask_cluster_gives_the_same_bits(reference):
 def test_a_cluster_that_is_none():
     with pytest.raises(ParameterError, match="cluster"):
         Campaign(TASKS[:1]).run(cluster=3)
+    with pytest.raises(DataError, match="no Dask scheduler answers at 'nowhere'"):
+        Campaign(TASKS[:1]).run(cluster="nowhere")

@@ -1,7 +1,9 @@
 """Statistics that add exactly, and refuse what cannot be."""
 
+import copy
 import dataclasses
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -71,6 +73,12 @@ def test_adding_is_exact_in_any_order_and_grouping():
         assert a + (b + (c + d)) == ((a + b) + c) + d == whole
         assert (a + b + c + d).to_dict() == whole.to_dict()
     assert whole + TaskStats(strong_id="id") == whole
+
+
+def test_statistics_are_sent_copied_and_hashed():
+    stats = TaskStats.of("id", records(9))
+    assert pickle.loads(pickle.dumps(stats)) == copy.deepcopy(stats) == stats
+    assert len({stats, TaskStats.of("id", records(9)[::-1])}) == 1
 
 
 def test_what_does_not_add():

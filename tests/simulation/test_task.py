@@ -59,6 +59,8 @@ def test_the_number_of_runs_and_the_spelling_do_not(monkeypatch):
     name = Task(**BASE).strong_id
     assert Task(**BASE, runs=7).strong_id == name
     assert Task(**BASE | {"alpha": np.float64(20.0), "n_features": np.int64(100)}).strong_id == name
+    zeros = [Task(**BASE | {"ensemble": Ensemble(zero, 10.0)}).strong_id for zero in (0.0, -0.0, 0)]
+    assert len(set(zeros)) == 1
     both = Task(**BASE, learn=("noise_variance", "contamination"))
     assert both.strong_id == Task(**BASE, learn=["contamination", "noise_variance"]).strong_id
     hebb = Task(**BASE | {"learner": "hebb"})
@@ -132,6 +134,7 @@ def test_a_grid_is_every_combination():
         ({"draw": "sparse"}, "draw"),
         ({"draw": "matrix-free", "start": "spectral"}, "draw"),
         ({"dtype": "float16"}, "dtype"),
+        ({"ensemble": Ensemble(800.0, 10.0)}, "eta_tilde"),
     ],
 )
 def test_bad_tasks_are_named(change, name):

@@ -67,6 +67,8 @@ def export(
     from outlearn.simulation import Store
 
     check_writable(output)
+    if output.resolve() == store.resolve():
+        raise DataError(f"{output}: is the store, which the table would replace")
     if output.suffix.lower() not in Store.EXPORTS:
         raise DataError(f"{output}: the ending must be {' or '.join(Store.EXPORTS)}")
     with Store(store, create=False) as opened, atomic(output) as temporary:

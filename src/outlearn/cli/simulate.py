@@ -62,7 +62,9 @@ def simulate(
     standard_error: Annotated[
         float | None, typer.Option(help="Stop a point when the standard error of the mean is at most this.")
     ] = None,
-    quantity: Annotated[str, typer.Option("--of", help="Whose standard error: R, Q, Phi, ...")] = "Phi",
+    quantity: Annotated[
+        str | None, typer.Option("--of", help="Whose standard error: R, Q, ...; Phi when left out.")
+    ] = None,
     store: Annotated[
         Path | None,
         typer.Option("--store", "-s", help="File that keeps the runs, and where they go on when run again."),
@@ -100,8 +102,14 @@ def simulate(
 
     if bool(eta) == bool(contamination):
         raise ParameterError("eta", eta, "give either --eta or --contamination")
+    if quantity is not None and standard_error is None:
+        raise ParameterError("quantity", quantity, "--of goes with --standard-error")
+    if scheduler is not None and workers is not None:
+        raise ParameterError("workers", workers, "either --workers or --scheduler, whose cluster has its own")
     if output is not None:
         check_writable(output)
+        if store is not None and output.resolve() == store.resolve():
+            raise DataError(f"{output}: is the store, which the table would replace")
         if output.suffix.lower() != ".csv":
             raise DataError(f"{output}: the ending must be .csv")
     etas = [Ensemble.from_contamination(c, gamma=gamma).eta for c in contamination] or values("eta", eta)
@@ -118,13 +126,13 @@ def simulate(
         draw=draw,
     )
     campaign = Campaign({task.strong_id: task for task in tasks}.values(), seed)
-    rule = until(quantity, at_most=1.0 if standard_error is None else standard_error)
+    rule = None if standard_error is None else until(quantity or "Phi", at_most=standard_error)
     try:
         with _progress_bar() as progress:
             result = campaign.run(
                 store,
                 workers=workers,
-                stop_when=None if standard_error is None else rule,
+                stop_when=rule,
                 cluster=scheduler,
                 progress=progress,
             )

@@ -19,11 +19,13 @@ def dask_executor(cluster: Any) -> Iterator[tuple[Executor, int]]:
     A client that was given stays open.
     """
     from distributed import Client
+    from distributed.comm import get_address_host
 
     if isinstance(cluster, Client):
         client, ours = cluster, False
     elif isinstance(cluster, str):
         try:
+            get_address_host(cluster)  # a client that was given nonsense complains again when it is collected
             client, ours = Client(cluster, timeout="10s", set_as_default=False), True
         except (OSError, ValueError, TimeoutError) as error:
             raise DataError(f"no Dask scheduler answers at {cluster!r}: {error}") from error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -161,7 +161,7 @@ class TaskStats:
     """
 
     strong_id: str
-    statuses: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict, hash=False)
     R: Summary = Summary()
     Q: Summary = Summary()
     z: Summary = Summary()
@@ -193,6 +193,10 @@ class TaskStats:
             values = getattr(self, name).values
             if values and not (low <= values[0] and values[-1] <= high):
                 raise DataError(f"{name} lies in [{values[0]}, {values[-1]}], outside [{low:g}, {high:g}]")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {f.name: getattr(self, f.name) for f in fields(self)} | {"statuses": dict(self.statuses)}
+        return partial(TaskStats, **values), ()
 
     @classmethod
     def of(cls, strong_id: str, runs: Iterable[RunRecord]) -> TaskStats:

@@ -100,6 +100,11 @@ class Task:
         if self.learner == "hebb":
             put("start", None)
         else:
+            belief = self.ensemble.eta_tilde
+            if Ensemble(belief, 1.0).outlier_fraction == 1.0:
+                raise ParameterError(
+                    "eta_tilde", belief, "an outlier fraction below 1 to double precision, <= 36"
+                )
             choice("start", self.start, STARTS)
             if self.start == self.learner:
                 raise ParameterError("start", self.start, "another algorithm than the learner itself")
@@ -158,7 +163,7 @@ class Task:
         """Return plain values only; an infinite η is written as the text "-inf"."""
         values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         values["ensemble"] = {
-            name: value if math.isfinite(value) else str(value)
+            name: value + 0.0 if math.isfinite(value) else str(value)  # one zero, without sign
             for name, value in self.ensemble.to_dict().items()
         }
         values["learn"] = list(self.learn)
