@@ -212,6 +212,26 @@ def test_numbers_that_cannot_be_squared_are_explained(kind):
     model = kind(covariance="diag").fit(data.X, data.y)
     with pytest.raises(ValueError, match="too large to square"):
         model.score_samples(data.X * 1e200)
+    with pytest.raises(ValueError, match="can be counted"):
+        model.fit(data.X, data.y, sample_weight=np.full(40, 1e200))
+
+
+@pytest.mark.parametrize("kind", [SoftSelectionClassifier, HebbClassifier])
+def test_features_that_vary_by_rounding_alone_are_named(kind):
+    data = _draw(0.5, 5, 40)
+    far = np.array([0.0, 0.0, 1e6, 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"nearly constant feature 2: .*float32 does not tell from rounding"):
+        kind(covariance="tied").fit((data.X + far).astype(np.float32), data.y)
+    # as long as rounding is no part of the spread, the offset does not matter
+    here, there = (kind(covariance="tied").fit(X, data.y) for X in (data.X, data.X + far))
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-5, atol=1e-5)
+
+
+def test_more_classes_than_features():
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) // 10
+    X = rng.standard_normal((9, 3))[labels] * 5 + rng.standard_normal((90, 3))
+    assert SoftSelectionClassifier(covariance="spherical").fit(X, labels).score(X, labels) > 0.9
 
 
 def test_labels_of_mixed_types_are_explained():

@@ -211,6 +211,8 @@ def _hard_problem():
         ({"n_draws": 3}, "n_draws"),
         ({"n_temperatures": 1.5}, "n_temperatures"),
         ({"hottest": 0.0}, "hottest"),
+        ({"hottest": "hot"}, "hottest"),
+        ({"rng": "seed"}, "rng"),
         ({"start": "hebb"}, "start"),
         ({"contamination": 1.2}, "contamination"),
         ({"noise_variance": -1.0}, "noise_variance"),

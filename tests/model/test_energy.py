@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from outlearn.exceptions import DataError
+from outlearn.exceptions import DataError, ParameterError
 from outlearn.model import Ensemble, hard_energy, sample, soft_energy
 
 MATCHED = Ensemble(eta=0.8, gamma=3.0)
@@ -78,3 +78,16 @@ def test_shapes_that_do_not_match(J, X, y):
 def test_selection_must_be_zero_or_one():
     with pytest.raises(DataError, match="0 or 1"):
         hard_energy([0.5], [[1.0]], [1], MATCHED)
+
+
+@pytest.mark.parametrize("energy", [soft_energy, hard_energy])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200, 1j, "x"])
+def test_values_that_are_no_numbers_are_named(energy, bad):
+    with pytest.raises(DataError, match=r"^X"):
+        energy([1.0], [[bad]], [1], MATCHED)
+    with pytest.raises(DataError, match=r"^[JV]"):
+        energy([bad], [[1.0]], [1], MATCHED)
+    with pytest.raises(DataError, match=r"^y"):
+        energy([1.0], [[1.0]], [bad], MATCHED)
+    with pytest.raises(ParameterError, match="ensemble"):
+        energy([1.0], [[1.0]], [1], "paper")

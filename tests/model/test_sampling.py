@@ -61,6 +61,8 @@ def test_no_outliers_at_minus_infinity():
         ({"rng": "seed"}, "rng"),
         ({"rng": -1}, "rng"),
         ({"ensemble": (0.0, 10.0)}, "ensemble"),
+        ({"ensemble": Ensemble(0.0, 1e-80), "dtype": np.float32}, "dtype"),
+        ({"n_samples": 2**60}, "n_samples"),
     ],
 )
 def test_bad_requests_are_named(arguments, name):

@@ -45,7 +45,7 @@ from outlearn.inference.mixture_fit import MixtureFit
 from outlearn.inference.mixture_step import mixture_at
 from outlearn.inference.posterior import FittedMixture, project
 from outlearn.inference.results import FitStatus
-from outlearn.inference.rows import column_range, refuse_magnitude
+from outlearn.inference.rows import column_range, refuse_magnitude, refuse_weights
 from outlearn.inference.stream import RunningMoments
 
 __all__ = ["Finished", "SelectionClassifier"]
@@ -53,6 +53,7 @@ __all__ = ["Finished", "SelectionClassifier"]
 Array = NDArray[np.float64]
 
 _GARBAGE = ("auto", "shared", "learned")
+_FEWEST_STEPS = 64  # of rounding that a feature must vary by
 _WIDE = 0.25  # features per example above which the outliers' own middle would be mostly noise
 
 
@@ -300,8 +301,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         weights = np.ones(n_samples)
         if sample_weight is not None:
             weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-            if (weights < 0.0).any():
-                raise DataError("sample_weight holds negative numbers; use weights >= 0")
+            refuse_weights(weights)
             kept = np.flatnonzero(weights > 0.0)
             if len(kept) < n_samples:
                 X, y, weights = X[kept], y[kept], weights[kept]
@@ -326,19 +326,33 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _refuse_unusable(self, X: Any) -> None:
-        """Refuse constant features, and numbers whose squares leave the floating-point range."""
+        """Refuse features without a usable spread, and numbers that cannot be squared."""
         low, high = column_range(X)
-        constant = np.flatnonzero(low == high)
-        if X.shape[0] > 1 and constant.size:
-            names = getattr(self, "feature_names_in_", None)
-            shown = [repr(str(names[j])) if names is not None else str(j) for j in constant[:5]]
-            more = f" and {constant.size - 5} more" if constant.size > 5 else ""
-            raise DataError(
-                f"constant feature{'s' if constant.size > 1 else ''} {', '.join(shown)}{more}: they tell "
-                "nothing and have no variance; drop them (sklearn.feature_selection.VarianceThreshold)"
-            )
         with np.errstate(over="ignore"):
-            refuse_magnitude(float((high - low).max()), float(np.maximum(-low, high).max()), X.dtype)
+            spread, largest = high - low, np.maximum(-low, high)
+        refuse_magnitude(float(spread.max()), float(largest.max()), X.dtype)
+        if X.shape[0] == 1:
+            return
+        self._refuse_features("constant", spread == 0.0, "they tell nothing and have no variance; drop them")
+        steps = _FEWEST_STEPS * np.finfo(X.dtype).eps
+        self._refuse_features(
+            "nearly constant",
+            spread < steps * largest,
+            f"they vary by less than {steps:.0e} of their size, which {X.dtype} does not tell from rounding; "
+            "subtract their middle before they are stored, or drop them",
+        )
+
+    def _refuse_features(self, word: str, refused: NDArray[np.bool_], why: str) -> None:
+        columns = np.flatnonzero(refused)
+        if not columns.size:
+            return
+        names = getattr(self, "feature_names_in_", None)
+        shown = [repr(str(names[j])) if names is not None else str(j) for j in columns[:5]]
+        more = f" and {columns.size - 5} more" if columns.size > 5 else ""
+        raise DataError(
+            f"{word} feature{'s' if columns.size > 1 else ''} {', '.join(shown)}{more}: {why} "
+            "(sklearn.feature_selection.VarianceThreshold)"
+        )
 
     def _candidates(self, X: Any) -> list[Candidate]:
         p = self.get_params(deep=False)
@@ -396,6 +410,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         weights = np.ones(X.shape[0])
         if sample_weight is not None:
             weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+            refuse_weights(weights)
         if classes is not None:
             classes = np.unique(classes)
             if len(classes) < 2:

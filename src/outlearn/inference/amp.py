@@ -14,19 +14,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outlearn.exceptions import DataError, ParameterError
+from outlearn.exceptions import ParameterError
+from outlearn.inference.fitting import readable
 from outlearn.inference.messages import AmpStatus, AmpStep, Model, Passing
 from outlearn.inference.prior import (
     CenterPrior,
     SelectionPrior,
-    is_number,
     learnable,
     refuse_silence,
     selection_prior,
 )
-from outlearn.inference.rows import Reads, Rows
+from outlearn.inference.rows import Reads
 from outlearn.inference.selection import Beliefs, Selection
-from outlearn.inference.starts import STARTS
+from outlearn.inference.starts import STARTS, given_centers
+from outlearn.model.checks import count, generator, number, positive
 
 __all__ = ["AmpResult", "AmpStatus", "AmpStep", "amp"]
 
@@ -186,15 +187,15 @@ def amp(
     >>> found.converged, found.n_reads < 20
     (True, True)
     """
-    rows = _rows(X, y, sample_weight, n_threads)
+    rows = readable(X, y, sample_weight, n_threads)
     reads_before = rows.n_reads
     prior = selection_prior(selection, contamination, label_noise)
     model = Model(
         prior,
-        _positive("noise_variance", noise_variance),
+        positive("noise_variance", noise_variance),
         CenterPrior(
             rows.shape[1],
-            1.0 / rows.shape[1] if center_variance is None else _positive("center_variance", center_variance),
+            1.0 / rows.shape[1] if center_variance is None else positive("center_variance", center_variance),
             center_prior,
         ),
         learnable(learn, prior),
@@ -202,25 +203,20 @@ def amp(
     refuse_silence(rows, model.learn)
     if "center_variance" in model.learn and center_prior == "sphere":
         raise ParameterError("learn", "center_variance", "a Gaussian prior: a sphere's radius is given")
-    if damping != "adaptive" and not (is_number(damping) and 0.0 <= damping < 1.0):
-        raise ParameterError("damping", damping, "'adaptive' or a number in [0, 1)")
-    if not is_number(tol) or not tol > 0.0:
-        raise ParameterError("tol", tol, "a number > 0")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
-        raise ParameterError("max_iter", max_iter, "a whole number >= 1")
+    if not (isinstance(damping, str) and damping == "adaptive"):
+        damping = number("damping", damping, "'adaptive' or a number in [0, 1)", lambda d: 0.0 <= d < 1.0)
+    tol, max_iter = positive("tol", tol), count("max_iter", max_iter)
 
-    starts = _starts(rows, model, start, np.random.default_rng(rng))
-    runs = [
-        (name, Passing(rows, begin, center, damping, float(tol), on_step)) for name, begin, center in starts
-    ]
+    starts = _starts(rows, model, start, generator("rng", rng))
+    runs = [(name, Passing(rows, begin, center, damping, tol, on_step)) for name, begin, center in starts]
     if len(runs) > 1:
         for _, run in runs:
-            run.advance(min(_FIRST_STEPS, int(max_iter)))
+            run.advance(min(_FIRST_STEPS, max_iter))
     runs.sort(key=lambda run: run[1].energy)
     best = runs[0][1]
     for _, dropped in runs[1:]:
         dropped.drop()
-    best.advance(int(max_iter))
+    best.advance(max_iter)
     outcomes = tuple((name, run.energy, run.status) for name, run in runs)
     return replace(_upright(_result(best)), n_reads=rows.n_reads - reads_before, starts=outcomes)
 
@@ -272,10 +268,10 @@ def _starts(
     """Name, model and centre (None: the prior mean) of every start."""
     n = rows.shape[1]
     if not isinstance(start, str):
-        center = np.array(start, dtype=np.float64)
-        if center.shape != (n,) or not np.isfinite(center).all():
-            raise ParameterError("start", center.shape, f"{n} finite numbers, or a name")
-        return [("given", model, center)]
+        centers = given_centers(start, n)
+        if len(centers) != 1:
+            raise ParameterError("start", f"an array of shape {np.shape(start)}", f"a name, or {n} numbers")
+        return [("given", model, centers[0])]
     if start == "auto":
         name = "zero" if model.selection.mean != 0.0 else "spectral"
         begin = None if name == "zero" else _named(rows, model, "spectral", rng)
@@ -309,17 +305,3 @@ def _named(rows: Reads, model: Model, name: str, rng: np.random.Generator) -> Ar
         contamination=outliers, noise_variance=model.noise, center_variance=model.centre.variance
     )
     return STARTS[name](Selection(rows, hard=False), beliefs, rng)
-
-
-def _rows(X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, n_threads: int) -> Reads:
-    if isinstance(X, Reads):
-        if y is not None or sample_weight is not None:
-            raise DataError("X carries its own labels and weights: leave y and sample_weight out")
-        return X
-    return Rows.of(X, signs=y, sample_weight=sample_weight, n_threads=n_threads)
-
-
-def _positive(name: str, value: Any) -> float:
-    if not is_number(value) or not 0.0 < value < math.inf:
-        raise ParameterError(name, value, "a finite number > 0")
-    return float(value)

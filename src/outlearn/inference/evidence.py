@@ -326,7 +326,7 @@ def _leading(data: MixtureData, steps: int = 12) -> Array:
         basis = basis.T
         value = float(np.abs(np.diag(r)).mean()) / data.count
     # the same frame as Hebb's, so that classes keep their names
-    u, _, v = np.linalg.svd(data.hebb @ basis.T)
+    u, _, v = np.linalg.svd(data.hebb @ basis.T, full_matrices=False)
     excess = max(value - data.variance, 0.1 * value)
     return np.asarray(np.sqrt(excess * (data.n_classes - 1)) * (u @ v) @ basis)
 

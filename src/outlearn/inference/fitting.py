@@ -17,6 +17,7 @@ from outlearn.inference.results import FitResult, FitStatus, StartOutcome
 from outlearn.inference.rows import Reads, Rows
 from outlearn.inference.selection import Beliefs, Selection
 from outlearn.inference.starts import planned
+from outlearn.model.checks import count, generator
 
 __all__ = ["fit", "readable"]
 
@@ -52,14 +53,14 @@ def fit(
     trace: bool,
 ) -> FitResult:
     """Fit one centre from several starts; see ``soft_em`` for the parameters."""
-    n_init = _count("n_init", n_init, 0)
-    max_iter = _count("max_iter", max_iter, 1)
+    n_init = count("n_init", n_init, least=0)
+    max_iter = count("max_iter", max_iter)
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0.0 < float(tol) < 1.0:
         raise ParameterError("tol", tol, "0 < tol < 1")
     reads = readable(X, y, sample_weight, n_threads)
     beliefs = Beliefs.of(contamination, noise_variance, center_variance, reads.shape[1])
     problem = Selection(reads, hard=hard, learn=learn)
-    stream = np.random.default_rng(rng)
+    stream = generator("rng", rng)
     climbs = [
         Climb(
             name,
@@ -146,9 +147,3 @@ def _contamination(eta: float) -> float:
 def _reachable(tol: float, reads: Reads) -> float:
     """The tolerance asked for, or what rounding in the products with the data allows."""
     return max(float(tol), 16 * float(np.finfo(getattr(reads, "dtype", np.float64)).eps))
-
-
-def _count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(name, value, f"a whole number >= {least}")
-    return int(value)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.chains import effective_sample_size, r_hat
+from outlearn.inference.fitting import readable
 from outlearn.inference.prior import SelectionPrior, learnable, refuse_silence, selection_prior
-from outlearn.inference.rows import Reads, Rows
+from outlearn.inference.rows import Reads
 from outlearn.inference.sampler import N_BATCHES, Sampler, Tally
 from outlearn.inference.selection import Beliefs
+from outlearn.model.checks import count, generator, number
 
 __all__ = ["GibbsResult", "GibbsStatus", "gibbs"]
 
@@ -174,19 +175,13 @@ def gibbs(
     >>> found.converged
     True
     """
-    if isinstance(X, Reads):
-        if y is not None or sample_weight is not None:
-            raise DataError("X carries its own labels and weights: leave y and sample_weight out")
-        rows = X
-    else:
-        rows = Rows.of(X, signs=y, sample_weight=sample_weight, n_threads=n_threads)
+    rows = readable(X, y, sample_weight, n_threads)
     prior = selection_prior(selection, contamination, label_noise)
     beliefs = Beliefs.of(min(prior.contamination, 0.5), noise_variance, center_variance, rows.shape[1])
-    n_chains, n_draws = _count("n_chains", n_chains, 1), _count("n_draws", n_draws, 2 * N_BATCHES)
-    burn_in = n_draws // 2 if burn_in is None else _count("burn_in", burn_in, 0)
-    n_temperatures = _count("n_temperatures", n_temperatures, 1)
-    if not 0.0 < hottest <= 1.0:
-        raise ParameterError("hottest", hottest, "0 < hottest <= 1")
+    n_chains, n_draws = count("n_chains", n_chains), count("n_draws", n_draws, least=2 * N_BATCHES)
+    burn_in = n_draws // 2 if burn_in is None else count("burn_in", burn_in, least=0)
+    n_temperatures = count("n_temperatures", n_temperatures)
+    hottest = number("hottest", hottest, "0 < hottest <= 1", lambda h: 0.0 < h <= 1.0)
     refuse_silence(rows, learnable(learn, prior))
     reads_before = rows.n_reads
     sampler = Sampler(
@@ -197,7 +192,7 @@ def gibbs(
         n_chains,
         np.geomspace(1.0, hottest, n_temperatures) if n_temperatures > 1 else np.ones(1),
         start,
-        np.random.default_rng(rng),
+        generator("rng", rng),
     )
     for k in range(burn_in):
         sampler.sweep(power=min(1.0, 2.0 * (k + 1) / burn_in))
@@ -244,9 +239,3 @@ def _result(tally: Tally, n_reads: int) -> GibbsResult:
         n_reads=n_reads,
         status=GibbsStatus.MIXED if mixed else GibbsStatus.NOT_MIXED,
     )
-
-
-def _count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(name, value, f"a whole number >= {least}")
-    return int(value)

@@ -16,6 +16,7 @@ from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.kernels import pass_over_rows
 from outlearn.inference.results import FitStatus
 from outlearn.inference.selection import Beliefs, gate_offset, posterior_spread, prior_energy
+from outlearn.model.checks import generator
 
 __all__ = ["ManyFits", "hard_em_many", "soft_em_many"]
 
@@ -174,7 +175,7 @@ def _fit_many(
         raise ParameterError("tol", tol, "0 < tol < 1")
     given = _given(start, runs, n)
     # Every run has its own stream, so that results depend neither on threads nor on the other runs.
-    streams = np.random.default_rng(rng).spawn(runs) if given is None and start != "hebb" else None
+    streams = generator("rng", rng).spawn(runs) if given is None and start != "hebb" else None
 
     centers, scores = np.zeros((runs, n)), np.zeros((runs, 4))
     winners, done = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=bool)

@@ -14,13 +14,13 @@ from scipy.special import xlogy
 
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.rows import Reads
+from outlearn.model.checks import number
 
 __all__ = [
     "LEARNABLE",
     "CenterPrior",
     "Moments",
     "SelectionPrior",
-    "is_number",
     "learnable",
     "refuse_silence",
     "selection_prior",
@@ -224,13 +224,11 @@ def selection_prior(selection: SelectionPrior | None, contamination: Any, label_
         if not isinstance(selection, SelectionPrior):
             raise ParameterError("selection", selection, "a SelectionPrior")
         return selection
-    if not is_number(contamination) or not 0.0 <= contamination < 1.0:
-        raise ParameterError("contamination", contamination, "0 <= contamination < 1")
+    outliers = number("contamination", contamination, "0 <= contamination < 1", lambda c: 0.0 <= c < 1.0)
     if label_noise is None:
-        return SelectionPrior.of(float(contamination))
-    if not is_number(label_noise) or not 0.0 <= label_noise <= 0.5:
-        raise ParameterError("label_noise", label_noise, "0 <= label_noise <= 0.5")
-    return SelectionPrior.of(float(contamination), float(label_noise))
+        return SelectionPrior.of(outliers)
+    wrong = number("label_noise", label_noise, "0 <= label_noise <= 0.5", lambda c: 0.0 <= c <= 0.5)
+    return SelectionPrior.of(outliers, wrong)
 
 
 def learnable(learn: Iterable[str], prior: SelectionPrior) -> frozenset[str]:
@@ -251,8 +249,3 @@ def refuse_silence(rows: Reads, learn: frozenset[str]) -> None:
     """Noise cannot be learned from rows that are all zero."""
     if "noise_variance" in learn and not rows.square_norms().any():
         raise DataError("every row of X is zero: the noise variance cannot be learned")
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is one real number."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -21,7 +21,7 @@ from outlearn.inference.kernels import (
     pass_with_many,
 )
 
-__all__ = ["Reads", "Respond", "Rows", "column_range", "refuse_magnitude"]
+__all__ = ["Reads", "Respond", "Rows", "column_range", "refuse_magnitude", "refuse_weights"]
 
 Array = NDArray[np.float64]
 Respond = Callable[[slice, Array], Array]
@@ -33,6 +33,7 @@ _CACHE_BYTES = 256 << 10  # rows of a compiled pass wait in the second-level cac
 _MOST_ROWS = 64
 _SINGLE_PRECISION_FROM = 8  # directions
 _LARGEST = {4: 1e16, 8: 1e70}  # of a number, by the bytes of its type: sums of squares stay finite
+_MOST_WEIGHT = 1e30
 _ONE_THREAD_BYTES = 8 << 20  # below this, handing work to threads costs more than it saves
 
 
@@ -133,6 +134,8 @@ class Rows:
                 f"X contains NaN, infinity or a value too large to square (first in row {bad[0]})"
             )
         largest = float(np.sqrt(self._norms.max()))
+        if largest == 0.0 and self.center is None:  # unless the squares alone are
+            largest = float(abs(self.X).max())
         refuse_magnitude(largest, largest, self.dtype)
         return self
 
@@ -420,6 +423,20 @@ def refuse_magnitude(least: float, largest: float, dtype: Any) -> None:
     )
 
 
+def refuse_weights(weights: Array) -> None:
+    """Refuse weights that count no examples, or so many or so few that sums of squares overflow or vanish."""
+    if (weights < 0.0).any():
+        raise DataError("sample_weight holds negative numbers: weights must be >= 0")
+    if not (np.isfinite(weights).all() and weights.any()):
+        raise DataError("sample_weight must be finite and >= 0, and not all zero")
+    total = float(weights.sum() / _MOST_WEIGHT)
+    if not _MOST_WEIGHT**-2 <= total <= 1.0:
+        raise DataError(
+            f"sample_weight adds up to {total * _MOST_WEIGHT:.1e} examples; between {1 / _MOST_WEIGHT:g} and "
+            f"{_MOST_WEIGHT:g} can be counted"
+        )
+
+
 def column_range(X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Smallest and largest number of every column."""
     if not sparse.issparse(X):
@@ -463,10 +480,7 @@ def _matrix(X: Any) -> Any:
 def _signs(signs: ArrayLike | None, p: int) -> Array | None:
     if signs is None:
         return None
-    try:
-        values = np.asarray(signs, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError("labels must be -1 or +1") from None
+    values = _real(signs, "labels must be -1 or +1")
     if values.shape != (p,):
         raise DataError(f"labels have shape {values.shape}; X has {p} rows")
     if not np.isin(values, (-1.0, 1.0)).all():
@@ -477,12 +491,19 @@ def _signs(signs: ArrayLike | None, p: int) -> Array | None:
 def _sample_weight(sample_weight: ArrayLike | None, p: int) -> Array | None:
     if sample_weight is None:
         return None
-    try:
-        values = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError("sample_weight must be numbers >= 0") from None
+    values = _real(sample_weight, "sample_weight must be numbers >= 0")
     if values.shape != (p,):
         raise DataError(f"sample_weight has shape {values.shape}; X has {p} rows")
-    if not (np.isfinite(values).all() and (values >= 0.0).all() and values.any()):
-        raise DataError("sample_weight must be finite and >= 0, and not all zero")
+    refuse_weights(values)
     return values
+
+
+def _real(values: ArrayLike, permitted: str) -> Array:
+    """Read real numbers, or say what is permitted."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind == "c":
+            raise TypeError
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(permitted) from None

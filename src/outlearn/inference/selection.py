@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.kernels import gate
 from outlearn.inference.rows import Reads, Rows
+from outlearn.model.checks import number
 
 __all__ = [
     "LEARNABLE",
@@ -60,9 +61,11 @@ class Beliefs:
         if center_variance is None:
             center_variance = 1.0 / n_features
         return cls(
-            contamination=_number("contamination", contamination, "0 <= contamination < 1", below=1.0),
-            noise_variance=_number("noise_variance", noise_variance, _POSITIVE, above=0.0, below=_MOST),
-            center_variance=_number("center_variance", center_variance, _POSITIVE, above=0.0, below=_MOST),
+            contamination=number(
+                "contamination", contamination, "0 <= contamination < 1", lambda c: 0.0 <= c < 1.0
+            ),
+            noise_variance=number("noise_variance", noise_variance, _POSITIVE, _is_variance),
+            center_variance=number("center_variance", center_variance, _POSITIVE, _is_variance),
         )
 
     @property
@@ -278,12 +281,5 @@ def _learnable(learn: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _number(name: str, value: Any, permitted: str, above: float = -1.0, below: float = math.inf) -> float:
-    try:
-        number = float("nan") if isinstance(value, bool | str | bytes) else float(value)
-    except (TypeError, ValueError):
-        raise ParameterError(name, value, permitted) from None
-    low = number > above if above >= 0.0 else number >= 0.0
-    if not (low and number < below):
-        raise ParameterError(name, value, permitted)
-    return number
+def _is_variance(value: float) -> bool:
+    return 0.0 < value < _MOST

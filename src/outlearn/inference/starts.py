@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from outlearn.exceptions import DataError, ParameterError
+from outlearn.exceptions import ParameterError
 from outlearn.inference.rows import Reads
 from outlearn.inference.selection import Beliefs, Selection
 
-__all__ = ["STARTS", "Start", "hebb_center", "named_start", "planned"]
+__all__ = ["STARTS", "Start", "given_centers", "hebb_center", "named_start", "planned"]
 
 Array = NDArray[np.float64]
 Start = Callable[[Selection, Beliefs, np.random.Generator], Array]
 STARTS: dict[str, Start] = {}
+_LARGEST = 1e70
 
 
 def named_start(name: str) -> Callable[[Start], Start]:
@@ -33,7 +34,7 @@ def named_start(name: str) -> Callable[[Start], Start]:
 def planned(start: str | ArrayLike, n_init: int, hard: bool, n_features: int) -> list[tuple[str, Start]]:
     """Names and makers of all starting points that ``start`` asks for."""
     if not isinstance(start, str):
-        return [("given", _constant(center)) for center in _given(start, n_features)]
+        return [("given", _constant(center)) for center in given_centers(start, n_features)]
     if start == "auto":
         names = ["hebb", "spectral", *(["soft"] if hard else []), *["random"] * n_init]
     elif start == "random":
@@ -124,13 +125,15 @@ def _amp(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Arra
     return found.center
 
 
-def _given(start: ArrayLike, n: int) -> Array:
+def given_centers(start: ArrayLike, n: int) -> Array:
+    """One centre or several as rows, checked."""
+    permitted = f"a name, or rows of {n} numbers whose squares are finite"
     try:
         centers = np.array(start, dtype=np.float64, ndmin=2)
     except (TypeError, ValueError):
-        raise DataError("start must be a name or an array of numbers") from None
+        raise ParameterError("start", start, permitted) from None
     if centers.ndim != 2 or centers.shape[1] != n or len(centers) == 0:
-        raise DataError(f"start has shape {np.shape(start)}; X has {n} columns")
-    if not np.isfinite(centers).all():
-        raise DataError("start contains NaN or infinity")
+        raise ParameterError("start", f"an array of shape {np.shape(start)}", permitted)
+    if not (np.abs(centers) < _LARGEST).all():
+        raise ParameterError("start", start, permitted)
     return centers

@@ -17,6 +17,7 @@ __all__ = [
     "count",
     "finite",
     "flag",
+    "generator",
     "is_positive",
     "number",
     "numbers",
@@ -90,6 +91,14 @@ def choice(name: str, value: object, options: tuple[str, ...]) -> None:
     """One of a few words."""
     if not isinstance(value, str) or value not in options:
         raise ParameterError(name, value, " or ".join(", ".join(map(repr, options)).rsplit(", ", 1)))
+
+
+def generator(name: str, value: Any) -> np.random.Generator:
+    """A stream of random numbers: one that is given, or a new one from a seed (None: from the system)."""
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise ParameterError(name, value, "a numpy Generator, a whole number >= 0 or None") from None
 
 
 def flag(name: str, value: object) -> bool:

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outlearn.exceptions import DataError
-from outlearn.model.ensemble import Ensemble
+from outlearn.model.ensemble import Ensemble, checked_ensemble
 
 __all__ = ["hard_energy", "soft_energy"]
+
+_LARGEST = 1e100
 
 
 def soft_energy(J: ArrayLike, X: ArrayLike, y: ArrayLike, ensemble: Ensemble) -> float:
@@ -21,8 +23,8 @@ def soft_energy(J: ArrayLike, X: ArrayLike, y: ArrayLike, ensemble: Ensemble) ->
     >>> round(soft_energy([1.0], [[0.5]], [1], Ensemble(eta=0.0, gamma=1.0)), 6)
     3.156024
     """
-    x, s = _checked(X, y)
-    j = np.asarray(J, dtype=np.float64)
+    x, s = _checked(X, y, ensemble)
+    j = _real("J", J)
     if j.shape != (x.shape[1],):
         raise DataError(f"J has shape {j.shape}, X has {x.shape[1]} features")
     n = x.shape[1]
@@ -38,13 +40,14 @@ def hard_energy(V: ArrayLike, X: ArrayLike, y: ArrayLike, ensemble: Ensemble) ->
     """Training energy of the hard selection, H_h(V) = -ln ∫dJ P(D, J, V) (Eq. henergy).
 
     The appendix's constant C carries a factor (2π)^(-N/2) that the integral over J cancels; it is
-    left out here so that the value is the logarithm of the density.
+    left out here so that the value is the logarithm of the density; infinite where there are no outliers
+    (eta = -inf) and an example is rejected all the same.
 
     >>> round(hard_energy([1], [[0.5]], [1], Ensemble(eta=0.0, gamma=1.0)), 6)
     2.714306
     """
-    x, s = _checked(X, y)
-    v = np.asarray(V, dtype=np.float64)
+    x, s = _checked(X, y, ensemble)
+    v = _real("V", V)
     if v.shape != (x.shape[0],) or not np.isin(v, (0.0, 1.0)).all():
         raise DataError(f"V must be {x.shape[0]} values 0 or 1")
     n = x.shape[1]
@@ -59,7 +62,7 @@ def hard_energy(V: ArrayLike, X: ArrayLike, y: ArrayLike, ensemble: Ensemble) ->
         _noise_terms(x, gamma)
         + prior
         + 0.5 * n * np.log(precision)
-        - gamma**2 * float(total @ total) / (2 * n * precision)
+        - gamma * float(total @ total) * (gamma / precision) / (2 * n)
     )
 
 
@@ -69,11 +72,27 @@ def _noise_terms(x: NDArray[Any], gamma: float) -> float:
     return float(p * np.log(2.0) - 0.5 * p * n * np.log(gamma / (2 * np.pi)) + 0.5 * gamma * np.vdot(x, x))
 
 
-def _checked(X: ArrayLike, y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    x = np.asarray(X, dtype=np.float64)
-    s = np.asarray(y, dtype=np.float64)
+def _checked(X: ArrayLike, y: ArrayLike, ensemble: Ensemble) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    checked_ensemble(ensemble)
+    x, s = _real("X", X), _real("y", y)
     if x.ndim != 2 or x.size == 0:
         raise DataError(f"X must be a non-empty matrix, not an array of shape {x.shape}")
     if s.shape != (x.shape[0],) or not np.isin(s, (-1.0, 1.0)).all():
         raise DataError(f"y must be {x.shape[0]} labels, -1 or +1")
     return x, s
+
+
+def _real(name: str, values: Any) -> NDArray[np.float64]:
+    """Real numbers whose squares are finite."""
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    try:
+        given = np.asarray(values)
+        numbers = np.asarray(given, dtype=np.float64) if given.dtype.kind != "c" else None
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None:
+        raise DataError(f"{name} cannot be read as real numbers")
+    if not (np.abs(numbers) < _LARGEST).all():
+        raise DataError(f"{name} holds NaN, infinity or numbers too large to square (from {_LARGEST:g})")
+    return numbers

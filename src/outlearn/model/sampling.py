@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from outlearn.exceptions import ParameterError
-from outlearn.model.checks import choice, count, numbers
+from outlearn.model.checks import choice, count, generator, numbers
 from outlearn.model.ensemble import Ensemble, checked_ensemble
 
 __all__ = ["Dataset", "sample"]
@@ -85,10 +85,16 @@ def sample(
     if dtype.kind != "f":
         raise ParameterError("dtype", dtype.name, "a floating-point type")
     choice("order", order, ("C", "F"))
+    spread = 1.0 / np.sqrt(ensemble.gamma)
+    if not spread < 1e-3 * np.finfo(dtype).max:
+        raise ParameterError(
+            "dtype", dtype.name, f"a type that holds numbers of the size 1/√γ = {spread:.1e}"
+        )
     try:
-        seeds = np.random.default_rng(rng).integers(0, 2**63, size=4)
-    except (TypeError, ValueError):
-        raise ParameterError("rng", rng, "a numpy Generator, a whole number >= 0 or None") from None
+        X = np.empty((n_samples, n_features), dtype=dtype, order=order)
+    except (MemoryError, ValueError):  # numpy's word for sizes beyond addresses
+        raise ParameterError("n_samples", n_samples, f"rows of {n_features} numbers fit in memory") from None
+    seeds = generator("rng", rng).integers(0, 2**63, size=4)
     stream = np.random.Generator(np.random.SFC64([int(s) for s in seeds]))
 
     if center is None:
@@ -100,8 +106,7 @@ def sample(
             raise ParameterError("center", center, f"{n_features} finite numbers")
     y = 2 * stream.integers(0, 2, size=n_samples, dtype=np.int64) - 1
     informative = stream.random(n_samples) < ensemble.informative_fraction
-    X = np.empty((n_samples, n_features), dtype=dtype, order=order)
-    _fill(X, y * informative, B / np.sqrt(n_features), 1.0 / np.sqrt(ensemble.gamma), stream)
+    _fill(X, y * informative, B / np.sqrt(n_features), spread, stream)
     return Dataset(X, y, informative, B)
 
 
