@@ -32,7 +32,6 @@ def loop(**change):
         (lambda: finite_size_scaling([3]), "runs"),
         (lambda: finite_size_scaling([], "x"), "estimator"),
         (lambda: finite_size_scaling([], exponent="x"), "exponent"),
-        (lambda: finite_size_scaling([], factor=None), "factor"),
         (lambda: finite_size_scaling([], bootstrap=-1), "bootstrap"),
         (lambda: finite_size_scaling([], seed=-1), "seed"),
         (lambda: compare_with_theory(None), "scaling"),

@@ -86,7 +86,6 @@ def scaling(
         ),
     ] = [],  # noqa: B006  # typer copies it
     exponent: Annotated[float, typer.Option(help="The informative fraction is linear in N^-EXPONENT.")] = 1.0,
-    factor: Annotated[float, typer.Option(help="What counts as significantly broader.")] = 3.0,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the campaign, where the store has several.")
     ] = None,
@@ -113,9 +112,7 @@ def scaling(
             for own, task, _ in opened.tasks()
             if (seed is None or own == seed) and (learner is None or task.learner == learner)
         ]
-    found = [
-        finite_size_scaling(pairs, name, exponent=exponent, factor=factor) for name in estimator or ESTIMATORS
-    ]
+    found = [finite_size_scaling(pairs, name, exponent=exponent) for name in estimator or ESTIMATORS]
     if as_json:
         print_json(found)
         return

@@ -234,6 +234,7 @@ def agree(pairs: Iterable[tuple[Task, TaskStats]], *, quantities: str = "R Q Phi
             reachable,
             key=lambda s, m=stats: math.hypot(s.R - m.R.mean, s.Q - m.Q.mean),  # type: ignore[misc]
         )
+        overlap = max(s.R for s in reachable)
         exact = {"R": chosen.R, "Q": chosen.Q, "Phi": chosen.angle, "Delta": chosen.distance}
         names = quantities.split()
         out.append(
@@ -250,6 +251,9 @@ def agree(pairs: Iterable[tuple[Task, TaskStats]], *, quantities: str = "R Q Phi
                 theory={name: exact[name] for name in names},
                 mean={name: getattr(stats, name).mean for name in names},
                 error={name: getattr(stats, name).standard_error for name in names},
+                found=sum(v > 0.5 * overlap for v in stats.R.values) if len(reachable) > 1 else None,
+                energy=stats.energy.mean if stats.energy.count else None,
+                lowest=min(s.free_energy for s in reachable),
             )
         )
     return out
@@ -281,5 +285,15 @@ def _disagreement(p: Agreement) -> str:
     return (
         f"Beyond three standard errors: {p.learner} from {p.start}, N = {p.n_features}, α = {p.alpha:g}, η = "
         f"{p.eta:g}{branch}: {worst} = {p.mean[worst]:.4f} ± {p.error[worst]:.4f} in {p.runs} runs, "
-        f"{p.theory[worst]:.4f} in theory."
+        f"{p.theory[worst]:.4f} in theory{_where(p)}."
     )
+
+
+def _where(p: Agreement) -> str:
+    """How many of the runs found the direction, and how far above the lowest solution they ended."""
+    words = ""
+    if p.found is not None and 0 < p.found < p.runs:
+        words += f"; {p.found} of the runs find the direction"
+    if p.energy is not None and p.lowest is not None:
+        words += f"; energy {p.energy:.3f} per dimension in runs, {p.lowest:.3f} of the lowest solution"
+    return words

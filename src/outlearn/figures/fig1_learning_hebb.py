@@ -56,10 +56,16 @@ def draw(setting: Setting) -> Plate:
         x, gap, learner="soft", kind="printed", series="soft, printed", label="soft selection, as printed"
     )
     panel.curve(x, [s.distance for s in best], learner="bayes", kind="bound", label="Bayes bound")
-    for name in ("hebb", "soft"):
+    for name, label in (("hebb", "Hebb rule, runs"), ("soft", "soft selection, runs")):
         pairs = [(t, s) for t, s in measured if t.learner == name]
         draw_runs(
-            panel, pairs, "Delta", over="alpha", learner=name, series=f"{name}, runs", label=f"runs, N = {n}"
+            panel,
+            pairs,
+            "Delta",
+            over="alpha",
+            learner=name,
+            series=f"{name}, runs",
+            label=f"{label}, N = {n}",
         )
     panel.axes.set(xlim=(0.0, 10.5), ylim=(0.0, 1.0), xlabel="α = P/N", ylabel="Δ = Q - 2R + 1")
     panel.axes.set_title("η = 0 (half the examples are outliers), γ = γ̃ = 10")

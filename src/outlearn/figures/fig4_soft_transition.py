@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from outlearn import theory
-from outlearn.exceptions import DataError
 from outlearn.figures.compare import (
     THEORY,
     agree,
@@ -18,17 +17,11 @@ from outlearn.figures.compare import (
     path_lines,
     verdict,
 )
+from outlearn.figures.fig4_scaling import draw_inset, scalings, sentences
 from outlearn.figures.plate import Plate, Setting
 from outlearn.figures.style import COLORS, Book, Panel, legend, legend_below
 from outlearn.model import Ensemble
-from outlearn.simulation import CampaignResult, Task, grid
-from outlearn.simulation.scaling import (
-    ESTIMATORS,
-    Comparison,
-    FiniteSizeScaling,
-    compare_with_theory,
-    finite_size_scaling,
-)
+from outlearn.simulation import Task, grid
 
 __all__ = ["ALPHA", "draw"]
 
@@ -111,9 +104,8 @@ def draw(setting: Setting) -> Plate:
     bottom.set(ylim=(-0.18, 1.12), xlabel="η   (outliers are 1/(1 + e^-η))", ylabel="R, Q")
     legend(bottom, loc="lower left", bbox_to_anchor=(0.02, 0.1))
 
-    compared = _scaling(measured, sizes, setting)
-    if "broadening" in compared:
-        _inset(top, book, compared["broadening"][0], first)
+    compared = scalings(measured, sizes, bootstrap=setting.pick(400, 200, 8))
+    draw_inset(top, book, compared, first)
     points = agree([(t, measured[t]) for t in (large or main)])
     return Plate(
         name="fig4",
@@ -121,12 +113,12 @@ def draw(setting: Setting) -> Plate:
         caption=f"Φ (a) and R, Q (b) against η at α = {ALPHA:g}. Lines: theory; circles: EM from random "
         f"starts, {main[0].runs} runs{_counts(large)}; bars are standard deviations over runs. Inset: "
         "onset of the transition (the distribution of R broadens) as the fraction V̄ of informative "
-        "examples against 1/N, its straight line to N = ∞, and the exact theory (bar: between the "
-        "spinodals).",
+        "examples against 1/N, straight lines to N = ∞ in 1/N (solid) and in N^(-1/2) (dashed), and the "
+        "exact theory (bar: between the spinodals).",
         figure=figure,
         book=book,
         agreement=points,
-        table=[c.to_dict() for _, c in compared.values() if c is not None],
+        table=[c.to_dict() for laws in compared.values() for _, c in laws if c is not None],
         findings=[
             f"First order at η = {first.value:.6f}, spinodals {first.lower_spinodal:.4f} and "
             f"{first.upper_spinodal:.4f}: Φ jumps from {first.below.angle:.4f} to "
@@ -135,7 +127,7 @@ def draw(setting: Setting) -> Plate:
             f"A second one at η = {second.value:.4f} (spinodals {second.lower_spinodal:.4f} and "
             f"{second.upper_spinodal:.4f}) is the collapse of Q: the paper's large error bar at η = 6.8 "
             "lies between its spinodals.",
-            *(_sentence(*pair) for pair in compared.values()),
+            *sentences(measured, sizes, first, compared),
             *verdict(points),
         ],
     )
@@ -187,7 +179,12 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
     runs = setting.pick(100, 40, 4)
     shared: dict[str, Any] = {"learner": "soft", "alpha": ALPHA}
     main = grid(eta=wide, n_features=setting.pick(100, 100, 20), runs=runs, **shared)
-    near = setting.pick(tuple(np.arange(0.5, 5.01, 0.25)), tuple(np.arange(1.0, 5.01, 0.5)), (1.0, 2.0, 3.0))
+    near = setting.pick(
+        # those of the largest size among them, so that sizes can be compared
+        tuple(np.union1d(np.arange(0.5, 5.01, 0.125), (3.4, 3.6, 3.9, 4.05))),
+        tuple(np.arange(1.0, 5.01, 0.5)),
+        (1.0, 2.0, 3.0),
+    )
     sizes = grid(
         eta=near, n_features=setting.pick((10, 25, 50, 100), (10, 25, 50, 100), (10, 20)), runs=runs, **shared
     )
@@ -208,76 +205,3 @@ def _tasks(setting: Setting) -> tuple[list[Task], list[Task], list[Task]]:
     glassy = grid(eta=(4.5, 5.0, 7.0, 9.0), runs=3, **slow, **shared)
     onset = [t for t in (*easy, *hard) if t.ensemble.eta >= 2.0]
     return main, [*sizes, *onset], [*easy, *hard, *glassy]
-
-
-def _scaling(
-    measured: CampaignResult, sizes: list[Task], setting: Setting
-) -> dict[str, tuple[FiniteSizeScaling, Comparison | None]]:
-    """Every estimator's extrapolation that the runs allow, beside the exact transition."""
-    out: dict[str, tuple[FiniteSizeScaling, Comparison | None]] = {}
-    for estimator in ESTIMATORS:
-        try:
-            found = finite_size_scaling(
-                [(t, measured[t]) for t in sizes], estimator, bootstrap=setting.pick(400, 200, 8)
-            )
-        except DataError:  # too few sizes in common
-            continue
-        try:
-            out[estimator] = (found, compare_with_theory(found, between=(1.0, 5.5)))
-        except DataError:  # not located: said in the findings
-            out[estimator] = (found, None)
-    return out
-
-
-def _sentence(found: FiniteSizeScaling, compared: Comparison | None) -> str:
-    sizes = ", ".join(
-        f"{f'{o.eta:.2f}' if np.isfinite(o.eta) else 'not located'} (N = {o.n_features:.4g})"
-        for o in found.onsets
-    )
-    if compared is None:
-        return f"The {found.estimator} estimator does not locate the transition in these runs: {sizes}."
-    return (
-        f"Finite-size scaling by {found.estimator}: η = {found.eta:.3f} [{found.low:.3f}, "
-        f"{found.high:.3f}] at N = ∞ from {sizes}; exact theory {compared.value:.3f}, spinodals "
-        f"{compared.lower_spinodal:.3f} to {compared.upper_spinodal:.3f}: "
-        f"{'agrees' if compared.agrees else 'does not agree'}."
-    )
-
-
-def _inset(axes: object, book: Book, found: FiniteSizeScaling, first: theory.Transition) -> None:
-    inset = axes.inset_axes((0.585, 0.09, 0.395, 0.5))  # type: ignore[attr-defined]
-    known = [o for o in found.onsets if np.isfinite(o.eta)]
-    x = np.array([1.0 / o.n_features for o in known])
-    y = np.array([o.informative_fraction for o in known])
-    # η falls as V̄ rises
-    low = np.array([1.0 / (1.0 + np.exp(o.high)) for o in known])
-    high = np.array([1.0 / (1.0 + np.exp(o.low)) for o in known])
-    inset.errorbar(
-        x,
-        y,
-        yerr=np.maximum(np.stack([y - low, high - y]), 0.0),
-        fmt="o",
-        color=COLORS["soft"],
-        markerfacecolor="white",
-        markersize=3.6,
-        capsize=2,
-        elinewidth=0.9,
-    )
-    book.write("inset", "onset of the transition", "runs", x=x, y=y, low=low, high=high)
-    ends = np.array([0.0, float(x.max()) * 1.08]) if len(x) else np.array([0.0, 0.1])
-    if np.isfinite(found.eta):
-        line = found.informative_fraction + found.slope * ends
-        inset.plot(ends, line, color=COLORS["soft"], linewidth=0.9)
-        book.write("inset", "straight line", "fit", x=ends, y=line)
-    spinodals = [v for v in (first.upper_spinodal, first.lower_spinodal) if v is not None]
-    window = [1.0 / (1.0 + np.exp(v)) for v in spinodals]
-    exact = 1.0 / (1.0 + np.exp(first.value))
-    span = 0.02 * ends[1]
-    inset.plot([0.0, 0.0], window, color="black", linewidth=2.4, solid_capstyle="butt", clip_on=False)
-    inset.plot([-span, span], [exact, exact], color="black", linewidth=1.4, clip_on=False)
-    book.write("inset", "exact theory, spinodals", "equilibrium", x=0.0, y=[exact, *window])
-    inset.set_xlim(-2.0 * span, ends[1])
-    inset.set_ylim(0.0, None)
-    inset.set_title("onset: V̄₀ against 1/N", fontsize=7.8)
-    inset.tick_params(labelsize=7)
-    inset.patch.set_alpha(0.95)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ from matplotlib.figure import Figure
 
 from outlearn import theory
 from outlearn.figures.compare import THEORY, agree, branch_lines, draw_branches, draw_runs, verdict
-from outlearn.figures.plate import Plate, Setting
+from outlearn.figures.plate import Agreement, Plate, Setting
 from outlearn.figures.style import COLORS, Book, Panel, legend_below
 from outlearn.model import Ensemble
-from outlearn.simulation import grid
+from outlearn.simulation import CampaignResult, Task, grid
 
 __all__ = ["draw"]
 
@@ -43,7 +44,16 @@ def draw(setting: Setting) -> Plate:
         runs=runs,
         draw="matrix-free",
     )
-    measured = setting.runs([*chance, *taught, *check])
+    from_truth = grid(
+        learner="hard",
+        alpha=ALPHA,
+        eta=[eta for eta in wide if 1.0 <= eta <= 2.0],
+        n_features=check[0].n_features,
+        runs=runs,
+        start="teacher",
+        draw="matrix-free",
+    )
+    measured = setting.runs([*chance, *taught, *check, *from_truth])
 
     book = Book()
     figure = Figure(figsize=(7.0, 5.4), layout="constrained")
@@ -88,6 +98,7 @@ def draw(setting: Setting) -> Plate:
             **style,
         )
     kept = [(t.ensemble.eta, [v for v in measured[t].Phi.values if v < _KEPT]) for t in chance]
+    near_truth = {eta: len(v) for eta, v in kept}
     kept = [(eta, v) for eta, v in kept if len(v) > 1]
     if kept:
         x, y = [eta for eta, _ in kept], [float(np.mean(v)) for _, v in kept]
@@ -137,5 +148,43 @@ def draw(setting: Setting) -> Plate:
                 else "From random starts EM finds B at every η that was run."
             ),
             *verdict(points),
+            *_by_start(from_truth, measured),
+            *_stuck(points, near_truth, small),
         ],
     )
+
+
+def _by_start(from_truth: list[Task], measured: CampaignResult) -> list[str]:
+    """What EM reaches from B and from random starts, at the largest η where all of these find B."""
+    both = [(measured[t], measured[replace(t, start="random")], t) for t in from_truth]
+    both = [pair for pair in both if max(pair[1].Phi.values) < _KEPT]
+    if not both:
+        return []
+    taught, chance, task = both[-1]
+    exact = theory.solve(THEORY["hard"], task.ensemble, ALPHA, branch="informative")
+    return [
+        f"Where EM starts decides which minimum it finds: at N = {task.n_features}, η = "
+        f"{task.ensemble.eta:g}, Q = {taught.Q.mean:.4f} ± {taught.Q.standard_error:.4f} (energy "
+        f"{taught.energy.mean:.3f} ± {taught.energy.standard_error:.3f}) from B, {chance.Q.mean:.4f} ± "
+        f"{chance.Q.standard_error:.4f} ({chance.energy.mean:.3f} ± {chance.energy.standard_error:.3f}) from "
+        f"random starts, {exact.Q:.4f} ({exact.free_energy:.3f}) exact: many minima, as where replica "
+        "symmetry is broken."
+    ]
+
+
+def _stuck(points: list[Agreement], small: dict[float, int], n: int) -> list[str]:
+    """The points where most runs do not find B although it has the lowest energy."""
+    lost = [p for p in points if p.found is not None and 2 * p.found < p.runs]
+    above = [p for p in lost if p.energy is not None and p.lowest is not None and p.energy > p.lowest]
+    if not above:
+        return []
+    found = ", ".join(
+        f"{p.eta:g} ({small.get(p.eta, 0)} of {p.runs} at N = {n} find B, {p.found} at N = {p.n_features})"
+        for p in above
+    )
+    return [
+        f"Most runs from random starts end far above the energy of the informative solution at η = {found}: "
+        "with R near 0 but Q above 0, in minima where noise selects itself. No reachable solution of the "
+        "theory is of that kind there; the trivial one, the nearest, is not where they are. It is where "
+        "random starts lead, not a matter of N."
+    ]

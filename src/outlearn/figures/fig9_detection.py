@@ -66,7 +66,7 @@ def draw(setting: Setting) -> Plate:
     x = np.geomspace(0.008, 1.0 - 1e-9, 200)
     grid_alpha = np.geomspace(0.3, 14.0, setting.pick(80, 40, 8))
     ideal = math.sqrt(e.gamma)
-    roc.axes.plot(x, x, color="0.8", linewidth=0.8)
+    roc.axes.plot(x, x, color="0.8", linewidth=0.8, label="chance")
     known: dict[str, Any] = {"learner": "bayes", "kind": "asymptote", "series": "B known", "label": "B known"}
     roc.curve(x, true_positives(x, ideal), **known)
     areas.curve([0.3, 14.0], [area(ideal)] * 2, **known)
@@ -118,7 +118,7 @@ def draw(setting: Setting) -> Plate:
     right.xaxis.set_minor_formatter("")
     right.set(xlabel="α = P/N", ylabel="area under the ROC curve", xlim=(0.3, 14.0), ylim=(0.5, 1.01))
     right.set_title("(b) area under the curve against α")
-    legend_below(figure, left, 6)
+    legend_below(figure, left, 7)
     at_two = {name: area(_detectability(theory.solve(THEORY[name], e, 2.0))) for name in _LEARNERS}
     good = sum(w[0] <= 3.0 for w in worst)
     top = max(worst)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -182,5 +183,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        text = "–" if math.isnan(value) else f"{value:.6g}"
+    else:
+        text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
     return text.replace("|", "\\|").replace("\n", " ")

@@ -61,7 +61,9 @@ class Agreement:
     """Theory and runs at one point: means over runs, their standard errors, and how far they are apart.
 
     ``zone`` is "outside" where the theory has one reachable solution, else "between spinodals"; there
-    ``branch`` names the one that the runs are nearest to.
+    ``branch`` names the one that the runs are nearest to. ``found`` is how many runs end nearer to the
+    reachable solution of largest overlap than to none, where there are several; ``energy`` is per dimension,
+    ``lowest`` that of the theory's lowest solution.
     """
 
     learner: str
@@ -76,6 +78,9 @@ class Agreement:
     theory: dict[str, float]
     mean: dict[str, float]
     error: dict[str, float]
+    found: int | None = None
+    energy: float | None = None
+    lowest: float | None = None
 
     @property
     def pulls(self) -> dict[str, float]:
@@ -108,6 +113,7 @@ class Agreement:
                 f"{name}_se": self.error[name],
                 f"{name}_pull": self.pulls[name],
             }
+        row |= {"found": self.found, "energy_runs": self.energy, "energy_theory": self.lowest}
         return row
 
 

@@ -12,23 +12,29 @@ __all__ = ["binder_crossing", "broadening", "variance_peak"]
 Array = NDArray[np.float64]
 Samples = Sequence[Array]  # values of R, one array for each η
 _PEAK = 4.0
+_APART = 3.0
 _RARE = 1.0 / 6.0
 
 
-def broadening(etas: Array, samples: Samples, factor: float = 3.0) -> float:
+def broadening(etas: Array, samples: Samples) -> float:
     """Locate the onset as the paper does: the first η where the distribution of R is significantly broader.
 
-    "Significantly": its standard deviation is ``factor`` times what it is where all is quiet (the median
-    over the lowest third of the η); interpolated in the logarithm. NaN if that never happens.
+    "Significantly": its standard deviation passes the geometric mean of what it is where all is quiet (the
+    median over the lowest third of the η) and of what it is where either state is as likely (half the range
+    of the means); interpolated in the logarithm. One peak is N^(-1/2) wide, two are N^0 apart, so that for
+    large N the level lies above the one and below the other; a multiple of the quiet width is reached by the
+    one peak alone, which grows with η at every N. NaN if the level is never reached, or the means differ by
+    less than six times the quiet width.
 
-    >>> quiet, wide = np.array([-0.1, 0.1]), np.array([-0.9, 0.9])
-    >>> broadening(np.array([0.0, 1.0, 2.0, 3.0]), [quiet, quiet, quiet, wide])
-    2.5
+    >>> quiet, wide = 0.9 + 0.01 * np.array([-1.0, 1.0]), np.array([0.0, 0.9])
+    >>> round(broadening(np.arange(4.0), [quiet, quiet, wide, quiet - 0.9]), 2)
+    1.45
     """
     widths = np.array([np.std(values, ddof=1) for values in samples])
-    level = factor * np.median(widths[: max(1, len(widths) // 3)])
+    quiet, apart = np.median(widths[: max(1, len(widths) // 3)]), np.ptp([np.mean(v) for v in samples])
+    level = np.sqrt(quiet * 0.5 * apart)
     above = np.flatnonzero(widths >= level)
-    if not above.size or above[0] == 0 or not level > 0.0:
+    if not quiet > 0.0 or 0.5 * apart < _APART * quiet or not above.size or above[0] == 0:
         return float("nan")
     k = int(above[0])
     low, high = np.log(max(widths[k - 1], 1e-300)), np.log(widths[k])

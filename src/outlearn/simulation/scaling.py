@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,8 @@ class FiniteSizeScaling:
     """One estimator at every size, and the straight line in N^(-exponent) through V̄ that it follows.
 
     ``eta``, ``low``, ``high`` are the extrapolation to N = ∞ with its 95 % bootstrap interval; ``slope`` is
-    that of V̄ against N^(-exponent).
+    that of V̄ against N^(-exponent); ``misfit`` is chi-square per degree of freedom of the sizes about the
+    line, with their bootstrap errors: about 1 where the law holds, NaN of two sizes.
     """
 
     estimator: str
@@ -76,6 +77,7 @@ class FiniteSizeScaling:
     low: float
     high: float
     slope: float
+    misfit: float
 
     @property
     def informative_fraction(self) -> float:
@@ -92,6 +94,7 @@ class FiniteSizeScaling:
             "high": self.high,
             "informative_fraction": self.informative_fraction,
             "slope": self.slope,
+            "misfit": self.misfit,
             "onsets": [onset.to_dict() for onset in self.onsets],
         }
 
@@ -141,9 +144,11 @@ class Comparison:
         """Return plain numbers."""
         return {
             "estimator": self.scaling.estimator,
+            "exponent": self.scaling.exponent,
             "eta": self.scaling.eta,
             "low": self.scaling.low,
             "high": self.scaling.high,
+            "misfit": self.scaling.misfit,
             "theory": self.value,
             "lower_spinodal": self.lower_spinodal,
             "upper_spinodal": self.upper_spinodal,
@@ -193,7 +198,6 @@ def finite_size_scaling(
     estimator: str = "broadening",
     *,
     exponent: float = 1.0,
-    factor: float = 3.0,
     bootstrap: int = 400,
     seed: int = 0,
 ) -> FiniteSizeScaling:
@@ -208,8 +212,6 @@ def finite_size_scaling(
         :func:`variance_peak`.
     exponent : float
         V̄ is taken to be a straight line in N^(-exponent); 1 is the paper's.
-    factor : float
-        What counts as significantly broader.
     bootstrap : int
         How often the runs of every point are resampled for the intervals.
     seed : int
@@ -217,15 +219,14 @@ def finite_size_scaling(
     """
     choice("estimator", estimator, ESTIMATORS)
     positive("exponent", exponent)
-    positive("factor", factor)
     count("bootstrap", bootstrap, least=0)
     count("seed", seed, least=0)
     task, etas, table = _arrange(runs, 3 if estimator == "binder" else 2)
     rng = np.random.default_rng(seed)
-    sizes, best = _locate(estimator, factor, etas, table)
-    draws = np.array(
-        [_locate(estimator, factor, etas, _resample(table, rng))[1] for _ in range(bootstrap)]
-    ).reshape(bootstrap, len(sizes))
+    sizes, best = _locate(estimator, etas, table)
+    draws = np.array([_locate(estimator, etas, _resample(table, rng))[1] for _ in range(bootstrap)]).reshape(
+        bootstrap, len(sizes)
+    )
     onsets = tuple(
         Onset(
             n_features=size,
@@ -237,7 +238,7 @@ def finite_size_scaling(
     )
     x = np.asarray(sizes) ** -exponent
     errors = _errors(draws)
-    limit, slope = _line(x, np.asarray(best), errors)
+    limit, slope, misfit = _line(x, np.asarray(best), errors)
     limits = np.array([_line(x, row, errors)[0] for row in draws])
     low, high = _interval(limits)
     return FiniteSizeScaling(
@@ -249,6 +250,7 @@ def finite_size_scaling(
         low=low,
         high=high,
         slope=slope,
+        misfit=misfit,
     )
 
 
@@ -289,7 +291,7 @@ def _family(task: Task) -> tuple[Any, ...]:
 
 
 def _locate(
-    estimator: str, factor: float, etas: Mapping[int, Array], table: Mapping[int, Samples]
+    estimator: str, etas: Mapping[int, Array], table: Mapping[int, Samples]
 ) -> tuple[list[float], list[float]]:
     """Sizes, and the transition at each of them."""
     sizes = list(table)
@@ -304,9 +306,7 @@ def _locate(
                 )
             found.append(binder_crossing(common, [table[small][k] for k in a], [table[large][k] for k in b]))
         return [float(np.sqrt(a * b)) for a, b in pairs], found
-    locate: Callable[[Array, Samples], float] = (
-        variance_peak if estimator == "variance" else lambda h, R: broadening(h, R, factor)
-    )
+    locate = variance_peak if estimator == "variance" else broadening
     return [float(size) for size in sizes], [locate(etas[size], table[size]) for size in sizes]
 
 
@@ -332,12 +332,14 @@ def _errors(draws: Array) -> Array:
     return np.where(np.isfinite(spread), np.maximum(spread, floor), np.inf)
 
 
-def _line(x: Array, etas: Array, errors: Array) -> tuple[float, float]:
-    """Weighted straight line of V̄ in x: its η at x = 0, and its slope. NaN below two points."""
+def _line(x: Array, etas: Array, errors: Array) -> tuple[float, float, float]:
+    """Weighted straight line of V̄ in x: its η at x = 0, slope, misfit. NaN below two points."""
     fraction = expit(-etas)
     use = np.isfinite(fraction) & np.isfinite(errors)
     if use.sum() < 2:
-        return float("nan"), float("nan")
+        return float("nan"), float("nan"), float("nan")
     slope, intercept = np.polyfit(x[use], fraction[use], 1, w=1.0 / errors[use])
-    inside = 0.0 < intercept < 1.0
-    return (float(np.log1p(-intercept) - np.log(intercept)) if inside else float("nan")), float(slope)
+    square = np.sum(((fraction - intercept - slope * x)[use] / errors[use]) ** 2)
+    misfit = float(square / (use.sum() - 2)) if use.sum() > 2 else float("nan")
+    eta = float(np.log1p(-intercept) - np.log(intercept)) if 0.0 < intercept < 1.0 else float("nan")
+    return eta, float(slope), misfit
