@@ -24,7 +24,8 @@ FAST = ("hebb", "logistic", "robust logistic")
 
 @pytest.mark.filterwarnings("ignore")
 def test_keeps_the_contract_of_scikit_learn():
-    for result in check_estimator(AutoSelectionClassifier(members=FAST, n_folds=3), on_skip=None):
+    one_of_each_kind = ("hebb", "lda", "logistic")  # robust logistic is the same code with more to tune
+    for result in check_estimator(AutoSelectionClassifier(members=one_of_each_kind, n_folds=3), on_skip=None):
         assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
 
 
@@ -100,12 +101,15 @@ def _breast_cancer(coins, seed=0):
 
 
 def test_costs_nothing_on_clean_data_and_stands_noise():
-    X, y, _, T, t = _breast_cancer(0.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rival = make_pipeline(StandardScaler(), LogisticRegressionCV(Cs=5, max_iter=500)).fit(X, y)
-    model = AutoSelectionClassifier(random_state=0).fit(X, y)
-    assert model.score(T, t) >= rival.score(T, t) - 0.01
+    ours, theirs = [], []
+    for seed in range(3):  # one split has 190 examples to test on: two of them make a point
+        X, y, _, T, t = _breast_cancer(0.0, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rival = make_pipeline(StandardScaler(), LogisticRegressionCV(Cs=5, max_iter=500)).fit(X, y)
+        ours.append(AutoSelectionClassifier(random_state=0).fit(X, y).score(T, t))
+        theirs.append(rival.score(T, t))
+    assert np.mean(ours) >= np.mean(theirs) - 0.01
     X, y, noisy, T, t = _breast_cancer(0.5)
     model = AutoSelectionClassifier(random_state=0).fit(X, noisy)
     assert model.score(T, t) > 0.88
@@ -232,3 +236,18 @@ def test_the_signal_is_not_taken_for_a_scale(n, p, contamination):
     assert model.winner_ == "bayes"
     stretched = AutoSelectionClassifier(members=FAST).fit(data.X * np.linspace(1.0, 2.0, n), data.y)
     assert np.ptp(stretched.units_.scale) > 0.0
+
+
+def test_wide_correlated_data_are_left_to_rules_that_do_not_select():
+    rng = np.random.default_rng(0)
+    n, p = 200, 60
+    spread = rng.standard_normal((n, n)) * (np.arange(n) < 12)  # a dozen directions carry most of the noise
+    y = np.arange(3 * p) % 2
+    X = rng.standard_normal((3 * p, n)) + 2.0 * rng.standard_normal((3 * p, n)) @ spread.T
+    X += np.where(y == 1, 0.35, -0.35)[:, None] * rng.choice([-1.0, 1.0], n)
+    noisy = np.where(rng.random(3 * p) < 0.2, rng.integers(0, 2, 3 * p), y)
+    model = AutoSelectionClassifier(random_state=0).fit(X[:p], noisy[:p])
+    assert {row.name for row in model.members_.rows} == {"hebb", "lda", "logistic", "robust logistic"}
+    assert model.score(X[p:], y[p:]) > HebbClassifier().fit(X[:p], noisy[:p]).score(X[p:], y[p:]) + 0.1
+    alone = AutoSelectionClassifier(members=("soft",), random_state=0).fit(X[:p], noisy[:p])
+    assert alone.winner_ == "soft"

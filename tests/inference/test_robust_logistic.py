@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from outlearn.inference.evidence import folds
-from outlearn.inference.pooling import behind, calibrate, looks_spherical, stacking_weights
+from outlearn.inference.pooling import behind, calibrate, looks_spherical, steady_weights
 from outlearn.inference.robust_logistic import label_loss, robust_logistic, tuned_robust_logistic
 
 
@@ -90,7 +90,7 @@ def test_calibration_finds_slope_and_contamination():
     assert found.slope == pytest.approx(1.5, rel=0.1)
     assert found.contamination == pytest.approx(0.4, abs=0.03)
     np.testing.assert_allclose(
-        found.log_proba, -label_loss(found.slope * scores, labels, found.contamination)[0]
+        found.log_proba, -label_loss(found.slope * scores + found.offset, labels, found.contamination)[0]
     )
 
 
@@ -107,17 +107,35 @@ def test_calibration_knows_that_outliers_may_have_unequal_labels():
         assert found.contamination == pytest.approx(0.6, abs=0.03)
 
 
-def test_stacking_maximises_the_mixture():
-    rng = np.random.default_rng(4)
-    logs = np.log(rng.uniform(0.2, 0.9, (3, 500)))
+def test_a_threshold_is_moved_only_as_far_as_labels_speak_for_it():
+    rng = np.random.default_rng(6)
+    scores = rng.standard_normal((2000, 1))
+    moved = (rng.random(2000) < 1 / (1 + np.exp(-scores[:, 0] - 1.0))).astype(np.intp)
+    found = calibrate(scores, moved, np.ones(2000))
+    assert found.offset[0] / found.slope == pytest.approx(1.0, abs=0.2)
+    assert calibrate(scores, moved, np.ones(2000), shift=False).offset[0] == 0.0
+    kept = 0
+    for seed in range(10):  # chance moves it by less than the price in five cases of six
+        rng = np.random.default_rng(seed)
+        scores = rng.standard_normal((200, 1))
+        labels = (rng.random(200) < 1 / (1 + np.exp(-0.3 * scores[:, 0]))).astype(np.intp)
+        kept += calibrate(scores, labels, np.ones(200)).offset[0] == 0.0
+    assert kept >= 7
+
+
+def test_weights_follow_what_every_half_says():
+    fold = np.arange(500) % 5
+    logs = np.full((3, 500), np.log(0.6))
     logs[2] -= 0.5
-    weights = rng.integers(1, 3, 500).astype(float)
-    found = stacking_weights(logs, weights, n_steps=3000)
-    value = weights @ np.log(found @ np.exp(logs))
-    for other in rng.dirichlet(np.ones(3), 200):
-        assert weights @ np.log(other @ np.exp(logs)) <= value + 1e-6
+    logs[0, fold < 2] += 0.3  # rules 0 and 1 take turns, and come out even
+    logs[1, fold >= 3] += 0.3
+    found = steady_weights(logs, np.ones(500), fold)
+    np.testing.assert_allclose(found, [0.5, 0.5, 0.0], atol=1e-6)
+    logs[0] += 0.5
+    assert steady_weights(logs, np.ones(500), fold)[0] == pytest.approx(1.0)
+    assert steady_weights(logs, np.ones(500), np.arange(500) % 40)[0] == pytest.approx(1.0)
     z = behind(logs, np.ones(500))
-    assert z[np.argmax(logs.sum(axis=1))] == 0.0
+    assert z[0] == 0.0
     assert z[2] > 3.0
 
 

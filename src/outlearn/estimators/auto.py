@@ -34,10 +34,13 @@ class AutoSelectionClassifier(SelectionClassifier):
     Members are tried side by side: Hebb's rule, linear discriminant analysis, soft selection, the
     Bayes-optimal classifier, and logistic regression without and with garbage in its labels. They are
     compared by how well they foretell held-out labels, as observed; clean labels are never needed. Their
-    rules are pooled with the weights of stacking. Where the features look like the model's (independent, of
-    one variance) the Bayes-optimal rule is used alone, unless another is clearly better on held-out labels.
-    Where these say next to nothing (little data, mostly garbage) on other features, the rule that learns
-    least from them is trusted: Hebb's.
+    rules are pooled with weights averaged over halves of the held-out labels, so that chance does not choose
+    one. Where the features look like the model's (independent, of one variance) the Bayes-optimal rule is
+    used alone, unless another is clearly better on held-out labels. Where these say next to nothing (little
+    data, mostly garbage) on other features, the rules that learn least from them are trusted: Hebb's and
+    discriminant analysis. With more features than examples, and these correlated, soft selection and the
+    Bayes-optimal classifier do not take part: any labels can be fitted there, and what looks like garbage
+    is the fit's own overconfidence.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ class AutoSelectionClassifier(SelectionClassifier):
     contamination : float or "auto"
         Fraction of outliers, if known.
     pool : bool
-        Pool the members with the weights of stacking; otherwise the best alone decides.
+        Pool the members by their weights; otherwise the best alone decides.
     n_folds : int
         Parts into which the data are dealt out for comparison.
     max_iter, tol, random_state, n_jobs
@@ -161,19 +164,31 @@ class AutoSelectionClassifier(SelectionClassifier):
             self.calibrations_ = tuple(calibrate(t.held_out, labels, weights) for t in tried)
             verdict = weigh(trial, tried, self.calibrations_, self.pool)
             gains = verdict.weights * verdict.units
-            pooled = np.asarray(sum(g * t.held_out for g, t in zip(gains, tried, strict=True)))
-            final = calibrate(pooled, labels, weights)
+            parts = zip(gains, tried, verdict.shifts, strict=True)
+            pooled = np.asarray(sum(g * (t.held_out + s) for g, t, s in parts))
+            final = calibrate(pooled, labels, weights, shift=False)
             scale, self.label_contamination_ = final.slope, final.contamination
         else:
             unknown = np.full(len(labels), np.nan)
             fair = np.full(trial.n_classes, 1.0 / trial.n_classes)
-            self.calibrations_ = (Calibration(slope=1.0, contamination=0.0, coin=fair, log_proba=unknown),)
+            still = np.zeros(tried[0].held_out.shape[1])
+            self.calibrations_ = (
+                Calibration(slope=1.0, offset=still, contamination=0.0, coin=fair, log_proba=unknown),
+            )
             one = np.ones(1)
             reason = "a class has too few examples to compare members"
-            verdict = Verdict(weights=one, units=one, held_out=one * np.nan, behind=one * 0.0, reason=reason)
+            verdict = Verdict(
+                weights=one,
+                units=one,
+                shifts=np.zeros(1),
+                held_out=one * np.nan,
+                behind=one * 0.0,
+                reason=reason,
+            )
             gains, scale, self.label_contamination_ = one, 1.0, 0.0
         coef = sum(g * t.member.coef for g, t in zip(gains, tried, strict=True))
-        shift = sum(g * t.member.intercept for g, t in zip(gains, tried, strict=True))
+        parts = zip(gains, tried, verdict.shifts, strict=True)
+        shift = sum(g * (t.member.intercept + s) for g, t, s in parts)
         self.coef_, self.intercept_ = self.units_.outward(scale * np.asarray(coef), scale * np.asarray(shift))
         self.weights_, self.reason_ = verdict.weights, verdict.reason
         # what the pool leaves out is named after what is in it
@@ -286,5 +301,5 @@ class AutoSelectionClassifier(SelectionClassifier):
 def _informative(c: Calibration, scores: Array, labels: Labels, count: float) -> Array:
     """Probability that a label is no coin; a pinch of coins, so that clean data are ranked by doubt too."""
     e = max(c.contamination, 1.0 / (count + 2.0))
-    loss = label_loss(c.slope * scores, labels, e, c.coin)[0]
+    loss = label_loss(c.slope * scores + c.offset, labels, e, c.coin)[0]
     return np.asarray(np.clip(1.0 - e * c.coin[labels] * np.exp(loss), 0.0, 1.0))

@@ -133,6 +133,7 @@ def _pack_pool(estimator: AutoSelectionClassifier) -> tuple[dict[str, Any], dict
             "detail": member.detail,
             "n_iter": int(member.n_iter),
             "slope": float(c.slope),
+            "offset": np.asarray(c.offset).tolist(),
             "coins": float(c.contamination),
             "coin": np.asarray(c.coin).tolist(),
             "selector": None,
@@ -204,6 +205,7 @@ def _rebuild_pool(header: dict[str, Any], arrays: dict[str, Any]) -> AutoSelecti
         calibrations.append(
             Calibration(
                 slope=float(entry["slope"]),
+                offset=np.array(entry["offset"], dtype=np.float64).reshape(shape[0]),
                 contamination=float(entry["coins"]),
                 coin=np.array(entry["coin"], dtype=np.float64).reshape(k),
                 log_proba=np.zeros(0),

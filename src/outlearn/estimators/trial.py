@@ -20,6 +20,7 @@ from outlearn.estimators.hebb import HebbClassifier
 from outlearn.estimators.members import Member, Tried
 from outlearn.estimators.soft import SoftSelectionClassifier
 from outlearn.exceptions import DataError
+from outlearn.inference.discriminant import discriminant
 from outlearn.inference.evidence import content_order, folds
 from outlearn.inference.pooling import looks_spherical
 from outlearn.inference.results import FitStatus
@@ -34,8 +35,8 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 _MAX_CELLS = 1_000_000  # numbers looked at while members are compared; the final fits see everything
-_WIDEST_TIED = 600
-_FLAT = 100.0  # prior variance of a centre, in standard units, that holds nothing back
+_SELECTING = ("soft", "bayes")
+_WIDEST = 3000  # smaller side of the data beyond which their covariance takes too long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,18 +96,19 @@ class Trial:
         if not self.compared:
             return self._hebb_alone()
         wanted = self.settings.members
-        dense = not sparse.issparse(self.Z) and min(self.Z.shape) <= _WIDEST_TIED
         tried: list[Tried | None] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             if "hebb" in wanted:
                 hebb = HebbClassifier(n_jobs=self.settings.n_jobs)
                 tried.append(self._try("hebb", hebb, lambda _: hebb))
-            if "lda" in wanted and dense:
-                # centres held back by a prior would leave the threshold to the class frequencies
-                lda = self._soft(contamination=0.0, label_noise=0.0, covariance="tied", center_variance=_FLAT)
-                tried.append(self._try("lda", lda, lambda _: lda))
-            form = "spherical" if self.looks_spherical() else "auto"
+            if "lda" in wanted:
+                tried.append(self._discriminant())
+            spherical = self.looks_spherical()
+            form = "spherical" if spherical else "auto"
+            if not spherical and self.Z.shape[0] <= self.Z.shape[1] and len(wanted) > 1:
+                # any labels can be fitted: what would look like garbage is the fit's own overconfidence
+                wanted = tuple(name for name in wanted if name not in _SELECTING) or wanted
             if "soft" in wanted:
                 soft = self._try(
                     "soft",
@@ -208,6 +210,35 @@ class Trial:
             proba = proba[np.arange(len(out)), self.labels[out]]
             own[self.fold == f] = np.log(np.maximum(proba, 1e-300))
         return Tried(member=member, held_out=held, own=own)
+
+    def _discriminant(self) -> Tried | None:
+        """Discriminant analysis, in closed form."""
+        k = self.n_classes
+        if sparse.issparse(self.Z) or min(self.Z.shape) > _WIDEST:
+            return None
+        columns = 1 if k == 2 else k
+        held = np.zeros((len(self.shown), columns))
+        try:
+            whole = discriminant(self.Z, self.labels, k, self.weights)
+            for f in range(int(self.fold.max()) + 1):
+                rest, out = self.shown[self.fold != f], self.shown[self.fold == f]
+                if len(np.unique(self.labels[rest])) == k:
+                    part = discriminant(self.Z[rest], self.labels[rest], k, self.weights[rest])
+                    c, b = _centred(part.coef, part.intercept)
+                    held[self.fold == f] = self.Z[out] @ c.T + b
+        except (DataError, np.linalg.LinAlgError):
+            return None
+        coef, intercept = _centred(whole.coef, whole.intercept)
+        member = Member(
+            name="lda",
+            coef=coef,
+            intercept=intercept,
+            contamination=0.0,
+            detail=f"shrinkage {whole.shrinkage:.2g}",
+            n_iter=1,
+            selector=None,
+        )
+        return Tried(member=member, held_out=held)
 
     def _logistic(self) -> list[Tried]:
         given = self.settings.contamination

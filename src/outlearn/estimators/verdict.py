@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from outlearn.estimators.members import Tried
 from outlearn.estimators.trial import Trial
-from outlearn.inference.pooling import Calibration, behind, stacking_weights
+from outlearn.inference.pooling import Calibration, behind, steady_weights
 
 __all__ = ["Verdict", "weigh"]
 
@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 _SAYS_SOMETHING = 1.5  # standard errors that the best rule must be better than none
 _CLEARLY_BEHIND = 2.0  # standard errors that another rule must be better than the posterior mean
 _TOO_LITTLE = 0.05  # weight below which a member is left out of the pool
+_CAUTIOUS = ("hebb", "lda")  # learn no more from the labels than the classes' means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +27,9 @@ class Verdict:
 
     weights: Array
     units: Array
-    """What brings the members' scores to one scale before they are added."""
+    """What brings the members' scores to one scale before they are added: one over their spread."""
+    shifts: Array
+    """What is added to the members' thresholds, in the units of their scores."""
     held_out: Array
     behind: Array
     reason: str
@@ -47,30 +50,35 @@ def weigh(trial: Trial, tried: list[Tried], calibrations: tuple[Calibration, ...
     gain = float(behind(np.vstack([logs, np.log(frequencies[labels])]), weights)[-1])
     names = [t.member.name for t in tried]
     order = np.argsort(z)
-    units = np.array([c.slope for c in calibrations])
+    spread = [np.sqrt(weights @ (t.held_out**2).mean(axis=1) / weights.sum()) for t in tried]
+    shifts = np.array([c.offset / c.slope for c in calibrations])
     out = np.zeros(len(tried))
     trusted: tuple[str, ...] = ()
     if "bayes" in names and z[names.index("bayes")] < _CLEARLY_BEHIND and trial.looks_spherical():
         trusted = ("bayes",)
+        shifts = np.zeros_like(shifts)
         reason = "the features look like the model's, where no rule beats the posterior mean"
     elif gain < _SAYS_SOMETHING and any(t.member.selects for t in tried):
-        trusted = ("hebb",) if "hebb" in names else tuple(names)
+        trusted = tuple(name for name in names if name in _CAUTIOUS) or tuple(names)
         reason = (
             f"held-out labels say next to nothing (the best rule gains {gain:.1f} standard errors): there "
-            "the rule that needs to learn least is safest"
+            "the rules that need to learn least are safest"
         )
     if trusted:
         out = np.array([float(name in trusted) for name in names])
-        spread = [np.sqrt(weights @ (t.held_out**2).mean(axis=1) / weights.sum()) for t in tried]
-        units = 1.0 / np.maximum(spread, 1e-300)
     else:
         if pool:
-            out = stacking_weights(logs, weights)
+            out = steady_weights(logs, weights, trial.fold)
             out[out < _TOO_LITTLE] = 0.0
         else:
             out[order[0]] = 1.0
         rest = ", ".join(f"{names[i]} ({z[i]:.1f})" for i in order[1:])
         reason = f"held-out labels: {names[order[0]]} leads" + (f" {rest} by so many σ" if rest else "")
     return Verdict(
-        weights=out / out.sum(), units=units, held_out=logs @ weights / weights.sum(), behind=z, reason=reason
+        weights=out / out.sum(),
+        units=1.0 / np.maximum(spread, 1e-300),
+        shifts=shifts,
+        held_out=logs @ weights / weights.sum(),
+        behind=z,
+        reason=reason,
     )

@@ -2,25 +2,28 @@
 
 Every rule gives scores; what they say of the observed labels is brought to one form,
 
-    p(y | x) = (1 - ε) softmax_y(a·score) + ε q_y   with a > 0,
+    p(y | x) = (1 - ε) softmax_y(a·score + b) + ε q_y   with a > 0,
 
 so that rules are compared by their direction, not by how well they know their own certainty. The labels
-of outliers are fair coins, q_y = 1/K, or as unequal as all labels are: whichever foretells better.
-Weights are those of stacking: the mixture of the p(y | x) that foretells held-out labels best.
+of outliers are fair coins, q_y = 1/K, or as unequal as all labels are: whichever foretells better. The
+shift b of the thresholds is kept as far as the labels speak for it. Weights are those of Bayesian model
+averaging, averaged over halves of the held-out labels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from outlearn.inference.robust_logistic import label_loss
 
-__all__ = ["Calibration", "behind", "calibrate", "looks_spherical", "stacking_weights"]
+__all__ = ["Calibration", "behind", "calibrate", "looks_spherical", "steady_weights"]
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -30,6 +33,7 @@ _WIDEST = 12.0  # slopes and contaminations beyond say the same
 _FAIR = 0.01  # classes whose frequencies differ by less are equally frequent
 _SPHERICAL = 1.5
 _MOST_CELLS = 400_000
+_MOST_PARTS = 6  # folds that are told apart; they have 20 halves
 _PRIOR = 0.02  # a hair, on ln a and on the log odds of ε: keeps what the labels leave open from running away
 
 
@@ -38,6 +42,8 @@ class Calibration:
     """How a rule's scores turn into p(y | x) on the contaminated stream."""
 
     slope: float
+    offset: Array
+    """b, one per column of the scores: what the labels add to the rule's own thresholds."""
     contamination: float
     coin: Array
     """(K,): q, how often the label of an outlier shows every class."""
@@ -45,53 +51,71 @@ class Calibration:
     """(P,): ln p of the observed label of every example used."""
 
 
-def calibrate(scores: Array, labels: Labels, weights: Array) -> Calibration:
-    """Fit slope and contamination to observed labels by penalised maximum likelihood.
+def calibrate(scores: Array, labels: Labels, weights: Array, *, shift: bool = True) -> Calibration:
+    """Fit slope, offset and contamination to observed labels by penalised maximum likelihood.
 
-    ``scores`` are (P, 1) log odds of the second of two classes, or (P, K). Where the rule puts its thresholds
-    is left to the rule: a threshold set by noisy labels is worse than none.
+    ``scores`` are (P, 1) log odds of the second of two classes, or (P, K). A threshold set by noisy labels
+    can be worse than the rule's own: with twice the gain in log likelihood z², the offset is shrunk by
+    1 - 2(K - 1)/z² (Akaike's price of a parameter), to nothing below. ``shift=False`` leaves it out.
     """
-    k = 2 if scores.shape[1] == 1 else scores.shape[1]
+    columns = scores.shape[1]
+    k = max(2, columns)
     total = float(weights.sum())
     spread = max(float(np.sqrt(weights @ (scores**2).mean(axis=1) / total)), 1e-300)
     Z = scores / spread
 
     def objective(v: Array, coin: Array) -> tuple[float, Array]:
         slope, share = np.exp(v[0]), float(expit(v[1]))
-        loss, slopes = label_loss(slope * Z, labels, share, coin)
+        moved = v[2:] if len(v) > 2 else 0.0
+        loss, slopes = label_loss(slope * Z + moved, labels, share, coin)
         by_slope = slope * float(weights @ (slopes * Z).sum(axis=1)) / total
         # by the log odds of the share: the share now, minus the posterior probability that a label is a coin
         by_share = share - float(weights @ (share * coin[labels] * np.exp(loss))) / total
         value = float(weights @ loss) / total + _PRIOR / total * float(v @ v)
-        return value, np.array([by_slope, by_share]) + 2.0 * _PRIOR / total * v
+        gradient = np.array([by_slope, by_share, *(weights @ slopes / total)[: len(v) - 2]])
+        return value, gradient + 2.0 * _PRIOR / total * v
 
     frequencies = np.bincount(labels, weights, k) / total
     coins = [np.full(k, 1.0 / k)]
     if np.abs(frequencies - 1.0 / k).max() > _FAIR:
         coins.append(frequencies)
-    runs = [
-        (
-            optimize.minimize(
-                objective,
-                np.array([0.0, start]),
-                args=(coin,),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(-_WIDEST, _WIDEST)] * 2,
-                options={"maxiter": 300, "gtol": 1e-10, "ftol": 1e-15},
-            ),
-            coin,
-        )
-        for coin in coins
-        for start in _STARTS
-    ]
-    best, coin = min(runs, key=lambda run: float(run[0].fun))
-    slope, share = float(np.exp(best.x[0])), float(expit(best.x[1]))
+
+    def climb(starts: list[Array]) -> tuple[Any, Array]:
+        runs = [
+            (
+                optimize.minimize(
+                    objective,
+                    start,
+                    args=(coin,),
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=[(-_WIDEST, _WIDEST)] * len(start),
+                    options={"maxiter": 300, "gtol": 1e-10, "ftol": 1e-15},
+                ),
+                coin,
+            )
+            for coin in coins
+            for start in starts
+        ]
+        return min(runs, key=lambda run: float(run[0].fun))
+
+    found, coin = climb([np.array([0.0, start]) for start in _STARTS])
+    offset = np.zeros(columns)
+    if shift:
+        level = np.zeros(columns)
+        shifted, other = climb([np.array([*found.x, *level]), np.array([0.0, _STARTS[0], *level])])
+        gain = 2.0 * total * float(found.fun - shifted.fun)
+        price = 2.0 * (k - 1)
+        if gain > price:
+            found, coin = shifted, other
+            offset = (1.0 - price / gain) * shifted.x[2:]
+    slope, share = float(np.exp(found.x[0])), float(expit(found.x[1]))
     return Calibration(
         slope=slope / spread,
+        offset=offset,
         contamination=share,
         coin=coin,
-        log_proba=-label_loss(slope * Z, labels, share, coin)[0],
+        log_proba=-label_loss(slope * Z + offset, labels, share, coin)[0],
     )
 
 
@@ -105,17 +129,19 @@ def behind(log_proba: Array, weights: Array) -> Array:
     return np.divide(mean, error, out=np.where(mean > 0.0, np.inf, 0.0), where=error > 1e-12)
 
 
-def stacking_weights(log_proba: Array, weights: Array, n_steps: int = 300) -> Array:
-    """Convex weights of the rules (rows) under which their mixed p(y | x) foretells held-out labels best.
+def steady_weights(log_proba: Array, weights: Array, fold: Labels) -> Array:
+    """Shares of the rules (rows): their posterior probabilities, averaged over all halves of the folds.
 
-    The held-out likelihood of the mixture is concave in the weights; EM climbs it from equal ones, and equal
-    rules keep equal weights.
+    The likelihood of held-out labels alone would choose one rule as soon as there are many labels, by
+    chance too where two are equally good. Its ups and downs from half to half are those of another sample
+    of labels: a rule ahead in every half gets all, rules that take turns share.
     """
-    relative = np.exp(log_proba - log_proba.max(axis=0))
-    out = np.full(len(log_proba), 1.0 / len(log_proba))
-    for _ in range(n_steps):
-        out = out * ((relative / (out @ relative)) @ weights) / weights.sum()
-    return np.asarray(out / out.sum())
+    fold = fold % _MOST_PARTS
+    k = int(fold.max()) + 1
+    by_fold = np.stack([log_proba[:, fold == f] @ weights[fold == f] for f in range(k)])
+    halves = [list(half) for size in sorted({k // 2, (k + 1) // 2}) for half in combinations(range(k), size)]
+    sums = np.stack([by_fold[half].sum(axis=0) for half in halves])
+    return np.asarray(softmax(sums, axis=1).mean(axis=0))
 
 
 def looks_spherical(X: Array, labels: Labels, weights: Array) -> bool:
