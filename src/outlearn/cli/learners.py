@@ -9,7 +9,7 @@ import typer
 
 from outlearn.exceptions import ParameterError
 
-__all__ = ["LEARNERS", "Beta", "LearnerNames", "Regularization", "ensemble", "learner"]
+__all__ = ["LEARNERS", "Beta", "LearnerNames", "Regularization", "ensemble", "learner", "several"]
 
 _LOSSES = {
     "square": "Square",
@@ -25,9 +25,11 @@ LearnerNames = Annotated[
     list[str],
     typer.Option("--learner", "-L", help=f"One of {', '.join(LEARNERS)}; may be given more than once."),
 ]
-Beta = Annotated[float, typer.Option(help="Inverse temperature of the learner gibbs.")]
+Beta = Annotated[
+    float | None, typer.Option(help="Inverse temperature of the learner gibbs; 1 when left out.")
+]
 Regularization = Annotated[
-    float, typer.Option(help="L2 penalty of the plain losses (square, logistic, ...).")
+    float | None, typer.Option(help="L2 penalty of the plain losses (square, ...); 1 when left out.")
 ]
 
 
@@ -50,6 +52,16 @@ def learner(name: str, beta: float = 1.0, regularization: float = 1.0) -> Any:
     if name in _LOSSES:
         return theory.EmpiricalRisk(getattr(theory, _LOSSES[name])(), regularization)
     raise ParameterError("learner", name, f"one of {', '.join(LEARNERS)}")
+
+
+def several(names: list[str], beta: float | None, regularization: float | None) -> dict[str, Any]:
+    """Return the learners of these names; refuse options that none of them has."""
+    if beta is not None and "gibbs" not in names:
+        raise ParameterError("beta", beta, "the learner gibbs to go with it")
+    if regularization is not None and not set(names) & set(_LOSSES):
+        raise ParameterError("regularization", regularization, f"one of {', '.join(_LOSSES)} to go with it")
+    temperature, penalty = (1.0 if x is None else x for x in (beta, regularization))
+    return {name: learner(name, temperature, penalty) for name in names}
 
 
 def ensemble(gamma: float, eta: float | None, contamination: float | None) -> Any:

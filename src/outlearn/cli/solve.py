@@ -26,8 +26,8 @@ def solve(
     ] = 10.0,
     learner: LearnerNames = ["soft"],  # noqa: B006  # typer copies it
     branch: Annotated[str, typer.Option("--branch", "-b", help=f"One of {', '.join(_BRANCHES)}.")] = "all",
-    beta: Beta = 1.0,
-    regularization: Regularization = 1.0,
+    beta: Beta = None,
+    regularization: Regularization = None,
     as_json: AsJson = False,
 ) -> None:
     """Solve the theory at one point: order parameters, errors and stability of every branch.
@@ -48,8 +48,7 @@ def solve(
         raise ParameterError("branch", branch, f"one of {', '.join(_BRANCHES)}")
     world = learners.ensemble(gamma, eta, contamination)
     points = []
-    for name in learner:
-        rule = learners.learner(name, beta, regularization)
+    for name, rule in learners.several(learner, beta, regularization).items():
         if branch == "all":
             found = [(name, point) for point in theory.branches(rule, world, alpha)]
         else:

@@ -31,8 +31,8 @@ def sweep(
     picture: Annotated[
         Path | None, typer.Option("--picture", "-p", help="Picture to draw (PNG, SVG or PDF by its suffix).")
     ] = None,
-    beta: Beta = 1.0,
-    regularization: Regularization = 1.0,
+    beta: Beta = None,
+    regularization: Regularization = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute a phase diagram over (α, η): every branch at every point, and the lines between the phases.
@@ -46,8 +46,8 @@ def sweep(
       outlearn sweep --learner bayes --gamma 4 --json
     """
     from outlearn import theory
-    from outlearn.cli.learners import learner as make_learner
-    from outlearn.exceptions import ParameterError
+    from outlearn.cli.learners import several
+    from outlearn.exceptions import DataError, ParameterError
     from outlearn.numerics import Status
 
     alpha_values, eta_values = parse_range("alphas", alphas), parse_range("etas", etas)
@@ -57,20 +57,22 @@ def sweep(
     for path in (output, picture):
         if path is not None:
             check_writable(path)
+    if output is not None and output.suffix.lower() != ".csv":
+        raise DataError(f"{output}: the ending must be .csv")
+    rules = several(learner, beta, regularization)
     documents, rows = [], []
-    for name in learner:
-        rule = make_learner(name, beta, regularization)
+    for name, rule in rules.items():
         with _progress(name) as progress:
             diagram = theory.phase_diagram(
                 rule, gamma=gamma, alphas=alpha_values, etas=eta_values, progress=progress
             )
         lines = diagram.lines_to_frame()
         if output is not None:
-            target = _named(output, name, learner)
+            target = _named(output, name, rules)
             _write_table(diagram.to_frame(), target)
             _write_table(lines, target.with_stem(f"{target.stem}-lines"))
         if picture is not None:
-            target = _named(picture, name, learner)
+            target = _named(picture, name, rules)
             _draw(diagram, target)
         failed = int((diagram.status != Status.CONVERGED).sum())
         if failed:
@@ -122,8 +124,8 @@ def parse_range(name: str, text: str) -> Any:
     return np.geomspace(first, last, number)
 
 
-def _named(path: Path, name: str, learners: list[str]) -> Path:
-    return path if len(learners) == 1 else path.with_stem(f"{path.stem}-{name}")
+def _named(path: Path, name: str, rules: dict[str, Any]) -> Path:
+    return path if len(rules) == 1 else path.with_stem(f"{path.stem}-{name}")
 
 
 def _write_table(frame: Any, path: Path) -> None:
