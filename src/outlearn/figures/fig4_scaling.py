@@ -7,6 +7,8 @@ import itertools
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from outlearn import theory
 from outlearn.exceptions import DataError
@@ -24,6 +26,7 @@ __all__ = ["draw_inset", "scalings", "sentences"]
 
 _LAWS = {1.0: "1/N", 0.5: "N^(-1/2)"}  # by the exponent of 1/N; the first is the paper's
 
+Array = NDArray[np.float64]
 Scalings = dict[str, list[tuple[FiniteSizeScaling, Comparison | None]]]
 
 
@@ -46,16 +49,19 @@ def scalings(measured: CampaignResult, sizes: list[Task], bootstrap: int) -> Sca
 def sentences(
     measured: CampaignResult, sizes: list[Task], first: theory.Transition, compared: Scalings
 ) -> list[str]:
-    """Say what every estimator extrapolates to, and over which η runs are lost."""
-    return [*(_sentence(laws) for laws in compared.values()), *_rounding(measured, sizes, first, compared)]
+    """Say what every estimator extrapolates to, over which η runs are lost, and which law that follows."""
+    out = [_extrapolated(laws) for laws in compared.values()]
+    for laws in compared.values():
+        gap = next((o.n_features for o in laws[0][0].onsets if not np.isfinite(o.eta)), None)
+        if laws[0][0].estimator == "binder" and gap is not None:
+            out += _no_crossing(measured, sizes, gap)
+    return [*out, *_lost(measured, sizes, first), *_law(compared.get("broadening", []))]
 
 
-def _sentence(laws: list[tuple[FiniteSizeScaling, Comparison | None]]) -> str:
+def _extrapolated(laws: list[tuple[FiniteSizeScaling, Comparison | None]]) -> str:
     first = laws[0][0]
     sizes = ", ".join(
-        f"{o.eta:.2f} (N = {o.n_features:.4g})"
-        if np.isfinite(o.eta)
-        else f"not located (N = {o.n_features:.4g}; in {100 * o.resolved:.0f} % of the resampled runs it is)"
+        f"{f'{o.eta:.2f}' if np.isfinite(o.eta) else 'not located'} (N = {o.n_features:.4g})"
         for o in first.onsets
     )
     words = [
@@ -74,48 +80,76 @@ def _sentence(laws: list[tuple[FiniteSizeScaling, Comparison | None]]) -> str:
     )
 
 
-def _rounding(
-    measured: CampaignResult,
-    sizes: list[Task],
-    first: theory.Transition,
-    compared: Scalings,
-) -> list[str]:
-    """Over which η runs are lost at each size, and what that says about the law of the onset."""
+def _no_crossing(measured: CampaignResult, sizes: list[Task], middle: float) -> list[str]:
+    """Why the ratios of two sizes, whose geometric mean is given, do not cross."""
+    known = sorted({t.n_features for t in sizes})
+    small, large = next((a, b) for a, b in itertools.pairwise(known) if np.isclose(np.sqrt(a * b), middle))
+    mine = {n: {t.ensemble.eta: measured[t].R for t in sizes if t.n_features == n} for n in (small, large)}
+    eta = max(set(mine[small]) & set(mine[large]))
+    one, two = (np.array(mine[n][eta].values) for n in (small, large))
+    ratio = [float(np.mean(R**2) ** 2 / np.mean(R**4)) for R in (one, two)]
+    if ratio[1] <= ratio[0]:
+        return []
+    return [
+        f"The Binder-type ratios of N = {small} and {large} do not cross: at η = {eta:g}, beyond the "
+        f"transition, they are {ratio[0]:.2f} and {ratio[1]:.2f}, since runs that are lost keep an overlap "
+        f"of one sign that grows sharp too (at N = {large}, R = {two.mean():.2f} with a standard deviation "
+        f"of {two.std(ddof=1):.2f})."
+    ]
+
+
+def _lost(measured: CampaignResult, sizes: list[Task], first: theory.Transition) -> list[str]:
+    """Over which η runs are lost at each size."""
     middle = 0.5 * (first.below.R + first.above.R)
-    sure = []
+    found = []
     for n in sorted({t.n_features for t in sizes}):
         mine = sorted((t for t in sizes if t.n_features == n), key=lambda t: t.ensemble.eta)
+        etas = np.array([t.ensemble.eta for t in mine])
+        count = np.array([measured[t].R.count for t in mine])
         lost = [float(np.mean(np.array(measured[t].R.values) < middle)) for t in mine]
-        tenth, half = (_passed([t.ensemble.eta for t in mine], lost, share) for share in (0.1, 0.5))
+        rising = isotonic_regression(lost, weights=count).x  # what noise makes fall is made level
+        tenth, half = (_passed(etas, rising, share) for share in (0.1, 0.5))
         if half > tenth:
-            sure.append((n, tenth, half))
-    if len(sure) < 3:
+            found.append((n, tenth, half))
+    if len(found) < 3:
         return []
-    n, tenths, halves = np.array(sure).T
+    n, tenths, halves = np.array(found).T
     power = -float(np.polyfit(np.log(n), np.log(halves - tenths), 1)[0])
     early = ", ".join(f"{x:.2f} (N = {size:g})" for size, x in zip(n, tenths, strict=True))
     late = ", ".join(f"{x:.2f}" for x in halves)
-    out = [
+    return [
         f"A run is lost if it ends with R < {middle:.2f}, half way between the two solutions. A tenth of the "
         f"runs are lost at η = {early}; half of them at {late}. The distance of the two falls as "
         f"N^(-{power:.2f})."
     ]
-    verdicts = [c is not None and c.agrees for _, c in compared.get("broadening", [])]
-    if verdicts == [False, True] and abs(power - 0.5) < abs(power - 1.0):
-        out.append(
-            "So half of the runs are lost at nearly the same η at every N, and the onset is where the width "
-            "of that transition begins: what does not agree is the paper's straight line in 1/N, not the "
-            "theory."
-        )
-    return out
 
 
-def _passed(etas: list[float], lost: list[float], share: float) -> float:
-    """η at which this share of the runs is lost for the first time, interpolated; NaN if it never is."""
-    k = next((k for k, part in enumerate(lost) if part >= share), 0)
+def _law(laws: list[tuple[FiniteSizeScaling, Comparison | None]]) -> list[str]:
+    """Which line the onsets follow, and what that leaves of the paper's."""
+    if len(laws) < 2 or any(c is None or not np.isfinite(found.misfit) for found, c in laws):
+        return []
+    (paper, _), (root, compared) = laws
+    assert compared is not None
+    if root.misfit >= paper.misfit:
+        return []
+    ends = [found.eta - compared.value for found in (root, paper)]
+    words = [f"{abs(off):.2f} {'above' if off > 0.0 else 'below'}" for off in ends]
+    return [
+        "The onset is where the width of the transition begins. The sizes follow the line in N^(-1/2) (χ² "
+        f"{root.misfit:.2g} per degree of freedom), not the paper's in 1/N ({paper.misfit:.2g}); the former "
+        f"ends {words[0]} the exact transition, the latter {words[1]}. From these sizes an onset is "
+        "extrapolated to no better than that, whatever its interval; the peak of the variance, which hardly "
+        "moves with N, is the better measure."
+    ]
+
+
+def _passed(etas: Array, lost: Array, share: float) -> float:
+    """η at which this share of the runs is lost, interpolated; NaN if it never is."""
+    k = int(np.argmax(lost >= share))
     if k == 0:
         return float("nan")
-    return etas[k - 1] + (share - lost[k - 1]) / (lost[k] - lost[k - 1]) * (etas[k] - etas[k - 1])
+    part = (share - lost[k - 1]) / (lost[k] - lost[k - 1])
+    return float(etas[k - 1] + part * (etas[k] - etas[k - 1]))
 
 
 def draw_inset(axes: Any, book: Book, compared: Scalings, first: theory.Transition) -> None:

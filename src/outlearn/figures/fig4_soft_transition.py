@@ -18,7 +18,7 @@ from outlearn.figures.compare import (
     verdict,
 )
 from outlearn.figures.fig4_scaling import draw_inset, scalings, sentences
-from outlearn.figures.plate import Plate, Setting
+from outlearn.figures.plate import Agreement, Plate, Setting
 from outlearn.figures.style import COLORS, Book, Panel, legend, legend_below
 from outlearn.model import Ensemble
 from outlearn.simulation import Task, grid
@@ -129,8 +129,25 @@ def draw(setting: Setting) -> Plate:
             "lies between its spinodals.",
             *sentences(measured, sizes, first, compared),
             *verdict(points),
+            *_above(points),
         ],
     )
+
+
+def _above(points: list[Agreement]) -> list[str]:
+    """How far above the energy of the theory runs end where replica symmetry is broken."""
+    gaps = [
+        p.energy - p.lowest
+        for p in points
+        if p.zone == "outside" and p.at_eigenvalue > 1.0 and p.energy is not None and p.lowest is not None
+    ]
+    if not gaps or min(gaps) <= 0.0:
+        return []
+    return [
+        f"Where replica symmetry is broken runs end {min(gaps):.2f} to {max(gaps):.2f} per dimension above "
+        "the energy of the replica-symmetric solution. That solution is not stable and puts the energy too "
+        "low, and EM stops in minima that are not the lowest: no agreement is to be expected there."
+    ]
 
 
 def _counts(large: list[Task]) -> str:

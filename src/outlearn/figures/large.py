@@ -35,7 +35,7 @@ def draw(setting: Setting) -> Plate:
         eta=(0.0, 2.0),
         alpha=20.0,
         n_features=setting.pick(100_000, 10_000, 500),
-        runs=setting.pick(16, 12, 8),
+        runs=setting.pick(32, 12, 8),
         draw="matrix-free",
     )
     book = Book()
