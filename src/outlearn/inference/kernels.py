@@ -1,8 +1,10 @@
 """Compiled inner loops: the gate that turns fields into weights, and passes that read each row once.
 
 A pass over a block of rows computes its fields, gates them, and adds the weighted rows while they are still
-in the cache. Eight rows at a time: eight accumulators hide the latency of a dot product, and one load of the
-direction, one load and store of the sum serve eight rows. Everything is accumulated in float64.
+in the cache. Fields come first, from memory: four rows at a time hide the latency of a dot product, and each
+of the four walks on through memory without a jump, as hardware foresees it (four neighbouring rows of 1600
+bytes are read at a third of the speed). One load and store of the sum serve eight rows. Everything is
+accumulated in float64.
 """
 
 from __future__ import annotations
@@ -151,34 +153,25 @@ def _gate_rows(
 
 @njit(inline="always")
 def _dots(X: Any, first: Any, n: Any, lo: Any, hi: Any, d: Any, h: Any, shift: Any) -> None:
-    """h[i] = X[first + i, lo:hi] . d - shift for n rows, eight at a time."""
+    """h[i] = X[first + i, lo:hi] . d - shift for n rows, in four streams of consecutive rows."""
     m = hi - lo
-    k = 0
-    while k + 8 <= n:
+    run = n // 4
+    for k in range(run):
         g = first + k
-        x0, x1, x2, x3 = X[g][lo:hi], X[g + 1][lo:hi], X[g + 2][lo:hi], X[g + 3][lo:hi]
-        x4, x5, x6, x7 = X[g + 4][lo:hi], X[g + 5][lo:hi], X[g + 6][lo:hi], X[g + 7][lo:hi]
-        s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        x0, x1, x2, x3 = X[g][lo:hi], X[g + run][lo:hi], X[g + 2 * run][lo:hi], X[g + 3 * run][lo:hi]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for j in range(m):
             c = d[j]
             s0 += x0[j] * c
             s1 += x1[j] * c
             s2 += x2[j] * c
             s3 += x3[j] * c
-            s4 += x4[j] * c
-            s5 += x5[j] * c
-            s6 += x6[j] * c
-            s7 += x7[j] * c
-        h[k], h[k + 1], h[k + 2], h[k + 3] = s0 - shift, s1 - shift, s2 - shift, s3 - shift
-        h[k + 4], h[k + 5], h[k + 6], h[k + 7] = s4 - shift, s5 - shift, s6 - shift, s7 - shift
-        k += 8
-    while k < n:
-        x0 = X[first + k][lo:hi]
-        s0 = 0.0
+        h[k], h[k + run], h[k + 2 * run], h[k + 3 * run] = s0 - shift, s1 - shift, s2 - shift, s3 - shift
+    for k in range(4 * run, n):
+        x0, s0 = X[first + k][lo:hi], 0.0
         for j in range(m):
             s0 += x0[j] * d[j]
         h[k] = s0 - shift
-        k += 1
 
 
 @njit(inline="always")
