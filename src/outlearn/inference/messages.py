@@ -27,7 +27,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from outlearn.inference.prior import CenterPrior, Moments, SelectionPrior
 from outlearn.inference.rows import Reads
@@ -284,7 +283,7 @@ class Passing:
         # Before the first read no V has been believed in: u_old = 0.
         memory = np.zeros(p) if old is None else old.moments.mean
         fields, tilt = np.empty(p), np.empty(p)
-        mean, second, weights = np.empty(p), np.empty(p), np.empty((p, len(selection.values)))
+        mean, second, weights = np.empty(p), np.empty(p), np.empty((len(selection.values), p)).T
 
         def respond(rows: slice, H: Array) -> Array:
             fields[rows] = H[:, 0]
@@ -306,7 +305,7 @@ class Passing:
             fields=fields,
             weighted=weighted,
             counts=g @ weights,
-            neg_entropy=float(g @ xlogy(weights, weights).sum(axis=1)),
+            neg_entropy=float((g @ (weights * np.log(np.maximum(weights, 1e-300)))).sum()),
             square_u=square,
             spread_u=max(float(g @ second) - square, 0.0),
             overlap=float((g * mean) @ fields),

@@ -343,7 +343,7 @@ class MixtureData:
                 H[rows, -1] += mixture.contrast(self._at(rows), norms[rows])
         if leave_out:
             L = H + mixture.log_states()[self.labels]
-            W = np.exp(L - np.logaddexp.reduce(L, axis=1)[:, None])
+            W = np.exp(L - _log_sum(L)[:, None])
             n_states = (W * self.weights[:, None]).sum(axis=0)
             design, penalty = design_of(mixture, own_center=mixture.garbage_center is not mixture.midpoint)
             normal = (design.T * n_states) @ design + np.diag(penalty + 1e-12 * self.count)
@@ -358,20 +358,28 @@ class MixtureData:
         """(P,): probability that each example is informative and rightly labelled."""
         H = self.log_densities(mixture, leave_out) + mixture.log_states()[self.labels]
         own = H[np.arange(len(self.labels)), self.labels]
-        return np.asarray(np.exp(own - np.logaddexp.reduce(H, axis=1)))
+        return np.asarray(np.exp(own - _log_sum(H)))
 
     def log_evidence(self, mixture: Mixture) -> Array:
         """(P,): ln p(x, y) of every example with its own pull on the centres taken out."""
         H = self.log_densities(mixture, leave_out=True) + mixture.log_states()[self.labels]
-        return np.asarray(np.logaddexp.reduce(H, axis=1))
+        return _log_sum(H)
 
     def log_label_given_input(self, mixture: Mixture, leave_out: bool = False) -> Array:
         """(P,): log p(y | x) of the observed labels under the contaminated model."""
         H = self.log_densities(mixture, leave_out)
         table = mixture.log_states()
-        joint = np.stack([np.logaddexp.reduce(H + row, axis=1) for row in table], axis=1)
+        joint = np.stack([_log_sum(H + row) for row in table], axis=1)
         own = joint[np.arange(len(self.labels)), self.labels]
-        return np.asarray(own - np.logaddexp.reduce(joint, axis=1))
+        return np.asarray(own - _log_sum(joint))
+
+
+def _log_sum(L: Array) -> Array:
+    """ln of the sum of exp over the few entries of every row."""
+    columns = L.T.copy()
+    top = columns.max(axis=0)
+    columns -= top
+    return np.asarray(top + np.log(np.exp(columns, out=columns).sum(axis=0)))
 
 
 def _within(rows: slice, piece: slice) -> slice:

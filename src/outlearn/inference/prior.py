@@ -107,11 +107,13 @@ class SelectionPrior:
         """
         values = np.asarray(self.values)
         with np.errstate(divide="ignore"):
-            logits = B[:, None] * values + (np.log(self.weights) - 0.5 * A * values**2)
-        logits -= logits.max(axis=1, keepdims=True)
-        weights = np.exp(logits, out=logits)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return Moments(weights @ values, weights @ values**2, weights, B)
+            constant = np.log(self.weights) - 0.5 * A * values**2
+        weights = np.multiply.outer(values, B)  # one row per value: sums over few values are then fast
+        weights += constant[:, None]
+        weights -= weights.max(axis=0)
+        np.exp(weights, out=weights)
+        weights /= weights.sum(axis=0)
+        return Moments(values @ weights, values**2 @ weights, weights.T, B)
 
     def moments_with_reaction(self, A: float, B: Array, reaction: float) -> Moments:
         """Moments at the field that solves field = B - reaction * mean(field); there is exactly one."""
