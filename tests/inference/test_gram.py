@@ -69,7 +69,9 @@ def test_patience_is_what_the_inner_products_cost():
 
     assert rounds(26, 104, 1) == 3
     assert rounds(26, 103, 1) is None
-    assert rounds(64, 300, 8) == 3
+    assert rounds(64, 300, 8) == 0
+    assert rounds(320, 1300, 4) == 0
+    assert rounds(336, 1400, 4) == 22
 
 
 def test_a_short_fit_never_makes_them(monkeypatch):

@@ -22,6 +22,7 @@ __all__ = ["Reduction"]
 
 Array = NDArray[np.float64]
 _BLOCK_BYTES = 4 << 20
+_ROUNDS_OF_SEVERAL = 20  # of all starts, that several starts cost at least
 
 
 class Reduction:
@@ -39,12 +40,16 @@ class Reduction:
 
         Reducing once that much has been spent is never much worse than the better of the two from the outset.
         The inner products take P^2 N multiplications; they run about 13 times faster than those of a single
-        pass, which waits for memory, and 4 times faster than those of several starts.
+        pass, which waits for memory, and 4 times faster than those of several starts. One start may take
+        very few rounds; of several the slowest takes so many that cheap inner products come first.
         """
         p, n = reads.shape
         if not isinstance(reads, Rows) or sparse.issparse(reads.X) or 4 * p > n:
             return None
-        return 1 + (p // 13 if n_starts == 1 else p // (4 * n_starts))
+        if n_starts == 1:
+            return 1 + p // 13
+        rounds = p // (4 * n_starts)
+        return 0 if rounds <= _ROUNDS_OF_SEVERAL else 1 + rounds
 
     def enter(self, states: Sequence[State]) -> list[tuple[Step, State]]:
         """Take one EM step from any centres, in one read; where they lead is given in the span."""
@@ -75,9 +80,9 @@ def _gram(rows: Rows) -> Array:
     total = np.zeros((p, p))
     width = max(1, _BLOCK_BYTES // (8 * p))
     for first in range(0, n, width):
-        block = rows.X[:, first : first + width].astype(np.float64)
+        block = rows.X[:, first : first + width].astype(np.float64, copy=False)
         if rows.center is not None:
-            block -= rows.center[first : first + width]
+            block = block - rows.center[first : first + width]
         total += block @ block.T
     if rows.signs is not None:
         total *= rows.signs
