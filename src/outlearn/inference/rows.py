@@ -29,8 +29,8 @@ Respond = Callable[[slice, Array], Array]
 _BLOCK_ROWS = (512, 2048)  # for matrix products: long enough for gemm, short enough to stay cached
 _BLOCK_BYTES = (1 << 20, 8 << 20)
 _PIECE = 1 << 17  # numbers that are centred at once
-_CACHE_BYTES = 256 << 10  # rows of a compiled pass wait in the second-level cache for their weights
-_MOST_ROWS = 64
+_CACHE_BYTES = 512 << 10  # rows of a compiled pass wait in the second-level cache for their weights
+_MOST_ROWS = 128
 _SINGLE_PRECISION_FROM = 8  # directions
 _LARGEST = {4: 1e16, 8: 1e70}  # of a number, by the bytes of its type: sums of squares stay finite
 _MOST_WEIGHT = 1e30
@@ -236,7 +236,7 @@ class Rows:
             return sums, np.array(pass_with_both_signs(self.X, rows.start, rows.stop, *rest))
 
         parts = self._each(self._ranges(), work)
-        both, (total, loss, signed) = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))
+        both, (total, loss, signed) = (self._sum([part[k] for part in parts]) for k in (0, 1))
         sums = 0.5 * np.stack([both[1] - both[0], both[1] + both[0]])
         totals = 0.5 * np.array([total - signed, total + signed])
         if self.center is not None:
@@ -314,7 +314,7 @@ class Rows:
             return sums, np.array(run(*data, rows.start, rows.stop, *rest))
 
         parts = self._each(self._ranges(), work)
-        sums, (total, loss, signed) = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))
+        sums, (total, loss, signed) = (self._sum([part[k] for part in parts]) for k in (0, 1))
         if self.center is not None:
             sums -= signed * self.center
         return sums[None, :], np.array([total]), np.array([loss])
@@ -338,7 +338,7 @@ class Rows:
             return sums[:g], scores[:, :g]
 
         parts = self._each(self._ranges(), work)
-        sums, (total, loss, signed) = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))
+        sums, (total, loss, signed) = (self._sum([part[k] for part in parts]) for k in (0, 1))
         if self.center is not None:
             sums -= np.outer(signed, self.center)
         return sums, total, loss
@@ -377,6 +377,8 @@ class Rows:
 
     def _ranges(self) -> list[slice]:
         """One range of rows for each thread."""
+        if self._threads() == 1:
+            return [slice(0, self.shape[0])]
         edges = np.linspace(0, self.shape[0], self._threads() + 1).astype(int)
         return [slice(int(lo), int(hi)) for lo, hi in itertools.pairwise(edges)]
 
