@@ -31,14 +31,11 @@ def draw(setting: Setting) -> Plate:
     """Make figure 2."""
     few, many = Ensemble(eta=0.0, gamma=10.0), Ensemble(eta=4.0, gamma=10.0)
     n, runs = setting.pick(500, 200, 20), setting.pick(100, 40, 4)
-    easy = grid(
-        learner="soft",
-        eta=0.0,
-        n_features=n,
-        alpha=setting.pick((*ALPHAS, 20.0, 40.0), (*ALPHAS, 20.0), (1.0, 4.0)),
-        runs=runs,
-        draw="matrix-free",
-    )
+    shared: dict[str, Any] = {"learner": "soft", "eta": 0.0, "runs": runs, "draw": "matrix-free"}
+    alphas = setting.pick((*ALPHAS, 20.0, 40.0), (*ALPHAS, 20.0), (1.0, 4.0))
+    easy = grid(n_features=n, alpha=alphas, **shared)
+    # compared with the theory and not drawn
+    large = grid(n_features=1000, alpha=alphas, **shared) if setting.size == "full" else []
     hard = grid(
         learner="soft",
         eta=4.0,
@@ -48,7 +45,7 @@ def draw(setting: Setting) -> Plate:
         start="teacher",
         draw="matrix-free",
     )
-    measured = setting.runs([*easy, *hard])
+    measured = setting.runs([*easy, *large, *hard])
 
     book = Book()
     figure = Figure(figsize=(6.6, 5.2), layout="constrained")
@@ -112,7 +109,7 @@ def draw(setting: Setting) -> Plate:
     (jump,) = theory.transitions(THEORY["soft"], many, over="alpha", between=(1.0, 110.0))
     c = theory.limit(THEORY["soft"], few)
     at = theory.solve(THEORY["soft"], few, 100.0).angle
-    points = agree([(t, measured[t]) for t in (*easy, *hard)])
+    points = agree([(t, measured[t]) for t in (*easy, *large, *hard)])
     return Plate(
         name="fig2",
         title="Learning curves of soft selection",
