@@ -85,9 +85,24 @@ def test_sigmoid_prox_solves_its_equation_anywhere(a, b):
     assert s <= a + b + 1e-9 * (1 + abs(a) + b)
 
 
-def test_negative_b_is_refused():
-    with pytest.raises(ParameterError, match="b >= 0"):
-        sigmoid_prox(0.0, -1.0)
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("b", lambda: sigmoid_prox(0.0, -1.0)),
+        ("b", lambda: sigmoid_prox(0.0, [1.0, np.inf])),
+        ("a", lambda: sigmoid_prox([0.0, np.nan], 1.0)),
+        ("a", lambda: sigmoid_prox("x", 1.0)),
+        ("w", lambda: proximal(np.sign, np.inf, 1.0)),
+        ("w", lambda: proximal(np.sign, "x", 1.0)),
+        ("step", lambda: proximal(np.sign, 1.0, 0.0)),
+        ("step", lambda: proximal(np.sign, 1.0, np.inf)),
+        ("step", lambda: proximal_by_search(np.abs, 1.0, np.nan, reach=1.0)),
+    ],
+)
+def test_what_no_prox_can_answer_is_refused(name, call):
+    with pytest.raises(ParameterError) as caught:
+        call()
+    assert caught.value.name == name
 
 
 @pytest.mark.parametrize("step", [1e-3, 1.0, 50.0])

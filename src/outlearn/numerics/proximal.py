@@ -86,10 +86,10 @@ def sigmoid_prox(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     >>> s.round(6)
     array([-3.948676,  3.948676])
     """
-    b = np.asarray(b, dtype=np.float64)
-    if not (b >= 0.0).all():
-        raise ParameterError("b", b if b.ndim else float(b), "b >= 0")
-    return _sigmoid_prox(np.asarray(a, dtype=np.float64), b)
+    field, width = _finite("a", a), _finite("b", b)
+    if not (width >= 0.0).all():
+        raise ParameterError("b", b, "finite numbers >= 0")
+    return _sigmoid_prox(field, width)
 
 
 def proximal(
@@ -108,9 +108,8 @@ def proximal(
     >>> proximal(np.sign, [-3.0, 0.5, 2.0], step=1.0)
     array([-2.,  0.,  1.])
     """
-    target = np.asarray(w, dtype=np.float64)
-    if not step > 0.0:
-        raise ParameterError("step", step, "step > 0")
+    target = _finite("w", w)
+    _positive_step(step)
 
     def slope(u: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(derivative(u), dtype=np.float64) * step + (u - target)
@@ -156,7 +155,8 @@ def proximal_by_search(
     >>> proximal_by_search(wells, [-0.2, 0.2], step=2.0, reach=5.0).round(6)
     array([-0.84,  0.84])
     """
-    target = np.atleast_1d(np.asarray(w, dtype=np.float64))
+    target = np.atleast_1d(_finite("w", w))
+    _positive_step(step)
     grid = np.linspace(-1.0, 1.0, points)
     center, width = target.copy(), np.full(target.shape, float(reach))
     for _ in range(rounds):
@@ -166,3 +166,18 @@ def proximal_by_search(
         center = np.take_along_axis(u, best[..., None], axis=-1)[..., 0]
         width = width * (4.0 / (points - 1))
     return center.reshape(np.shape(w))[()]
+
+
+def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        x = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        x = np.array(np.nan)
+    if not np.isfinite(x).all():
+        raise ParameterError(name, values, "finite numbers")
+    return x
+
+
+def _positive_step(step: float) -> None:
+    if _finite("step", step).ndim or not step > 0.0:
+        raise ParameterError("step", step, "a finite number > 0")
