@@ -12,6 +12,13 @@ from outlearn import theory
 from outlearn.exceptions import ConvergenceError, ParameterError
 from outlearn.model import Ensemble
 from outlearn.numerics import Status
+from outlearn.theory.bayes_averages import (
+    SIGMOID,
+    SIGMOID_SQUARE,
+    SOFTPLUS,
+    log_average,
+    log_average_wide,
+)
 from outlearn.theory.printed import printed_hard_energy, printed_integrals
 from outlearn.theory.search import search
 from outlearn.theory.selection import HardSystem
@@ -337,3 +344,18 @@ def test_a_limit_that_next_to_nothing_is_learnt_in():
     fitting_noise = theory.limit(SOFT, Ensemble(34.46, 0.0022, 0.0028, 37.4))
     assert fitting_noise.status.ok
     assert fitting_noise.R_inf > 50
+
+
+@pytest.mark.parametrize("kind", [SIGMOID, SIGMOID_SQUARE, SOFTPLUS])
+@pytest.mark.parametrize("spread", [5.0, 300.0])
+def test_both_rules_give_the_same_logistic_averages(kind, spread):
+    for mean in (-3.0 * spread**2, -(spread**2) - 40.0, -0.5 * spread**2, -4.1 * spread, 0.0, 9.0 * spread):
+        narrow, wide = log_average(kind, mean, spread**2, 0.0), log_average_wide(kind, mean, spread)
+        assert wide == pytest.approx(narrow, rel=1e-12, abs=1e-12)
+
+
+def test_a_limit_at_any_spread_of_the_field():
+    far = Ensemble(2.0, 1e-3, gamma_tilde=1e4, eta_tilde=20.0)
+    limit = theory.limit(SOFT, far)
+    assert limit.status.ok
+    assert pytest.approx(limit.R_inf, rel=1e-2) == theory.solve(SOFT, far, 1e9).R

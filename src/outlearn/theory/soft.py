@@ -16,6 +16,7 @@ from outlearn.theory.bayes_averages import (
     SIGMOID_SQUARE,
     SOFTPLUS,
     log_average,
+    log_average_wide,
     softplus,
 )
 from outlearn.theory.hebb import Hebb
@@ -25,6 +26,8 @@ from outlearn.theory.selection import SelectionSystem
 from outlearn.theory.selection_averages import EXACT_SOFT
 
 __all__ = ["SoftSelection", "SoftSystem"]
+
+_WIDE = 100.0  # a spread of the local field at which panels cost less than the trapezoidal rule
 
 
 class SoftSystem(SelectionSystem):
@@ -82,13 +85,13 @@ def log_averages(kind: int, e: Ensemble, R: float) -> np.ndarray:
     array([0.042198, 0.457802])
     """
     g = e.gamma_tilde
-    shares = (-softplus(-e.eta), -softplus(e.eta))
-    return np.array(
-        [
-            share + log_average(kind, g * R * V - 0.5 * g * R * R - e.eta_tilde, (g * R) ** 2 / e.gamma, 0.0)
-            for V, share in enumerate(shares)
-        ]
-    )
+    spread = g * R / math.sqrt(e.gamma)
+    out = np.array([-softplus(-e.eta), -softplus(e.eta)])
+    for V in range(2):
+        mean = g * R * V - 0.5 * g * R * R - e.eta_tilde
+        wide = spread > _WIDE
+        out[V] += log_average_wide(kind, mean, spread) if wide else log_average(kind, mean, spread**2, 0.0)
+    return out
 
 
 def _limit(learner: SoftSelection, e: Ensemble) -> Limit:
