@@ -207,7 +207,7 @@ def test_what_no_damped_iteration_reaches_is_called_unstable_for_every_learner()
 
 
 # where solve once gave another branch than that of lowest free energy: noise selects itself, the length is
-# large at small gamma, the learner is far from matched
+# large at small gamma, the learner is far from matched, the expected loss has two minima
 @pytest.mark.parametrize(
     ("learner", "ensemble", "alpha", "energy"),
     [
@@ -216,6 +216,8 @@ def test_what_no_damped_iteration_reaches_is_called_unstable_for_every_learner()
         (HARD, Ensemble(2.574320979045157, 0.060529190195287234), 15272.104904, -130.50009),
         (HARD, Ensemble(8.03219613536, 0.06437569624, 0.16449564979, 9.5136639005), 58486.2478, -449.0568),
         (theory.HardSelection("printed"), Ensemble(5.961207421554619, 3.106132264), 28018.66863, -11.0765),
+        (SOFT, Ensemble(8.3, 48.0, 72.0, 7.5), 1e4, -72.70822),
+        (theory.Gibbs(2.0), Ensemble(8.3, 48.0, 72.0, 7.5), 1e5, -714.86588),
     ],
 )  # fmt: skip
 def test_the_equilibrium_is_not_overlooked(learner, ensemble, alpha, energy):

@@ -28,6 +28,7 @@ from outlearn.numerics.gaussian import gaussian_nodes
 from outlearn.theory.bayes_averages import SIGMOID
 from outlearn.theory.bayes_roots import roots
 from outlearn.theory.limit import Limit
+from outlearn.theory.search import search
 from outlearn.theory.soft import SoftSelection, log_averages
 from outlearn.theory.system import Points, System
 
@@ -39,6 +40,7 @@ _BINOMIAL_UP_TO = 64
 _REACH = 8.9
 _LOG_EPS = 37.5
 _NODES_AT_MOST = 400_000
+_COLD = 5  # solutions of zero temperature that a search starts from
 
 
 @njit(cache=True, nogil=True)
@@ -283,9 +285,14 @@ class GibbsSystem(System):
         }
 
     def starts(self, points: Points) -> Array:
-        """Solutions of the matched problem at β = 1 and the starts of its zero-temperature limit."""
-        cold = SoftSelection().system().starts(points)
-        cold = cold[:: max(1, len(cold) // 5)].copy()
+        """Solutions of the matched problem at β = 1 and of zero temperature, and some of its starts."""
+        zero = SoftSelection().system()
+        guesses, found = zero.starts(points), search(zero, points)
+        solved = np.full((_COLD, len(points), 3), np.nan)
+        for k in range(len(points)):
+            mine = found.v[found.of(k)][:_COLD]
+            solved[: len(mine), k] = mine
+        cold = np.concatenate([solved, guesses[:: max(1, len(guesses) // 5)]])
         cold[:, :, 2] -= math.log(self.beta)
         if self.beta == 1.0:  # a matched learner's only solutions are the Bayes-optimal ones
             cold[:, (points.gamma == points.gamma_tilde) & (points.eta == points.eta_tilde)] = np.nan

@@ -94,13 +94,13 @@ def search(
     missing (the dense one only if there is a count), and not at all without ``nets``.
     """
     count = len(points)
-    starts = system.starts(points)
+    starts = None if not (own_starts or nets) else system.starts(points)
     pool = _Pool(system, points, known)
     if seeds is not None:
         pool.add(*seeds)
-    if own_starts:
+    if own_starts and starts is not None:
         pool.add(*_flatten(starts), max_iterations=_BRISK)
-    if not nets:
+    if starts is None or not nets:
         return pool.found()
     for net in ("deflate", "dense", "deflate", "attempt"):
         pending = np.arange(count) if thorough else np.flatnonzero(~pool.complete())

@@ -141,6 +141,9 @@ class SelectionSystem(System):
     names: ClassVar[tuple[str, ...]] = ("ln R", "ln(Q-R²)", "ln z")
     rule: ClassVar[int] = EXACT_SOFT
     rate: ClassVar[float] = 0.5
+    softness: ClassVar[float] = 1.702
+    """Width of the normal distribution function that the rule's weight of an example resembles."""
+
     orientation: ClassVar[int] = -1
 
     def __init__(self, pieces: int = 1) -> None:
@@ -213,7 +216,7 @@ class SelectionSystem(System):
         return {"R": R, "Q": R * R + T, "q": R * R + T, "z": z}
 
     def starts(self, points: Points) -> Array:
-        """An oracle that knows the informative examples, the Hebb rule, collapsed and glassy guesses."""
+        """An oracle of the informative examples, Hebb, collapsed and glassy guesses, :meth:`plentiful`."""
         gt, gamma, alpha = points.gamma_tilde, points.gamma, points.alpha
         prior = expit(-points.eta_tilde)
         # no doubt at all: the informative examples weigh 1, all weigh 1, all weigh what the prior says
@@ -227,7 +230,45 @@ class SelectionSystem(System):
         cosine, level, b = _GLASSY[:, :, None]
         glassy = self._guess(points, cosine, level / gamma, b * gamma / gt**2)
         rows = np.concatenate([certain, hazy, glassy], axis=1)[: len(self.names)]
-        return np.log(np.maximum(rows, 1e-250)).transpose(1, 2, 0)
+        known = np.log(np.maximum(rows, 1e-250)).transpose(1, 2, 0)
+        return np.concatenate([known, self.plentiful(points)])
+
+    def plentiful(self, points: Points) -> Array:
+        """Solutions where examples are plentiful, Q = R² and b -> 0: up to three roots R of one equation.
+
+        ``p_1 H_1 = R sum_V p_V (H_V - (g/gamma) h_V)``, with the weight of an example taken for a normal
+        distribution function of its field: ``H_V = Phi_N(m_V/s)``, ``h_V = phi(m_V/s)/s``,
+        ``s² = sd² + softness²``.
+        """
+        g, gamma = points.gamma_tilde, points.gamma
+        doubt = np.where(np.isfinite(points.eta_tilde), points.eta_tilde, -700.0)
+        R = np.geomspace(1e-3, 60.0, 67)[:, None] * np.maximum(1.0, 1.0 / np.sqrt(gamma))
+
+        def at(R: Array) -> tuple[Array, Array, Array, Array]:
+            signal = level = bend = np.zeros_like(R)
+            s = np.hypot(g * R / np.sqrt(gamma), self.softness)
+            for V, share in enumerate((points.p0, points.p1)):
+                t = (g * R * V - 0.5 * g * R * R - doubt) / s
+                signal = share * ndtr(t)
+                level = level + signal
+                bend = bend + share * np.exp(-0.5 * t * t) / (math.sqrt(2.0 * math.pi) * s)
+            return signal, level, level - g / gamma * bend, s
+
+        with np.errstate(all="ignore"):
+            signal, _, stiffness, _ = at(R)
+            gap = signal - R * stiffness
+            turns = (gap[1:] > 0.0) != (gap[:-1] > 0.0)
+            rank, column, rows = np.cumsum(turns, axis=0), np.arange(len(points)), []
+            for k in (1, 2, 3):
+                here = turns & (rank == k)
+                i = np.argmax(here, axis=0)
+                root = np.where(here.any(axis=0), np.sqrt(R[i, column] * R[i + 1, column]), np.nan)
+                signal, level, _, _ = at(root)
+                z = root / (points.alpha * g * signal)
+                T = z * z * points.alpha * g * g / gamma * level
+                root = np.where(root * root > T, root, np.nan)  # examples are not plentiful
+                rows.append(np.log([root, T, z, points.alpha * level])[: len(self.names)].T)
+        return np.stack(rows)
 
     @staticmethod
     def _guess(points: Points, cosine: Array, Q: Array, z: Array) -> Array:
@@ -253,6 +294,7 @@ class HardSystem(SelectionSystem):
 
     names: ClassVar[tuple[str, ...]] = ("ln R", "ln(Q-R²)", "ln z", "ln Q_hat")
     rule: ClassVar[int] = HARD
+    softness: ClassVar[float] = 0.0
     lowest: ClassVar[float] = -60.0
 
     def order_parameters(self, points: Points, v: Array) -> dict[str, Array]:
