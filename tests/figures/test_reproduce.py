@@ -82,7 +82,11 @@ def test_page_is_written_from_what_the_figures_left(folder, tmp_path) -> None:
     assert all(f"## Figure {name}" in page for name in PLATES if name != "large")
     assert "## Claim by claim" in page
     assert "within 3 standard errors" in page
+    columns = 0
     for line in page.splitlines():
+        bars = line.count("|") - line.count("\\|")  # of a table all rows have the same columns, and no NaN
+        assert not line.startswith("|") or (bars == (columns or bars) and "nan" not in line)
+        columns = bars if line.startswith("|") else 0
         if line.startswith("!["):
             assert (tmp_path / line.split("(")[1].rstrip(")")).exists()
 

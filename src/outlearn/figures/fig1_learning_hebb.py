@@ -77,7 +77,8 @@ def draw(setting: Setting) -> Plate:
         name="fig1",
         title="Soft selection and the Hebb rule",
         caption="Δ(α) at η = 0, γ = γ̃ = 10. Lines: theory; circles: EM from random starts and the Hebb "
-        f"rule, N = {n}, {runs} runs; bars: standard deviations over runs.",
+        f"rule, N = {n}, {runs} runs; bars: standard deviations over runs."
+        + setting.pick(" Compared with the theory at N = 1000 too.", ""),
         figure=figure,
         book=book,
         agreement=points,

@@ -177,7 +177,7 @@ def _claims() -> str:
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     """A Markdown table with the columns of all rows."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines = ["| " + " | ".join(map(_cell, columns)) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(_cell(row.get(column, "")) for column in columns) + " |" for row in rows]
     return "\n".join(lines)
 
