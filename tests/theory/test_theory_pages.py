@@ -9,7 +9,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
     *(
         f"theory/{name}.md"
-        for name in ("engine", "soft", "hard", "numerics", "bayes", "gibbs", "empirical-risk")
+        for name in ("engine", "soft", "hard", "numerics", "bayes", "gibbs", "empirical-risk", "errata")
     ),
     "howto/add-a-loss.md",
 ]
