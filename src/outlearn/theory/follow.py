@@ -117,6 +117,7 @@ def follow(
         np.sign(ends[1:] - ends[:1]),
         (float(ends.min()), float(ends.max())),
         max_step=max_step,
+        lowest=system.lowest,
         progress=progress,
     )
     t, v = curve.parameter.copy(), curve.v.copy()

@@ -244,7 +244,7 @@ class SelectionSystem(System):
         doubt = np.where(np.isfinite(points.eta_tilde), points.eta_tilde, -700.0)
         R = np.geomspace(1e-3, 60.0, 67)[:, None] * np.maximum(1.0, 1.0 / np.sqrt(gamma))
 
-        def at(R: Array) -> tuple[Array, Array, Array, Array]:
+        def at(R: Array) -> tuple[Array, Array, Array]:
             signal = level = bend = np.zeros_like(R)
             s = np.hypot(g * R / np.sqrt(gamma), self.softness)
             for V, share in enumerate((points.p0, points.p1)):
@@ -252,10 +252,10 @@ class SelectionSystem(System):
                 signal = share * ndtr(t)
                 level = level + signal
                 bend = bend + share * np.exp(-0.5 * t * t) / (math.sqrt(2.0 * math.pi) * s)
-            return signal, level, level - g / gamma * bend, s
+            return signal, level, level - g / gamma * bend
 
         with np.errstate(all="ignore"):
-            signal, _, stiffness, _ = at(R)
+            signal, _, stiffness = at(R)
             gap = signal - R * stiffness
             turns = (gap[1:] > 0.0) != (gap[:-1] > 0.0)
             rank, column, rows = np.cumsum(turns, axis=0), np.arange(len(points)), []
@@ -263,7 +263,7 @@ class SelectionSystem(System):
                 here = turns & (rank == k)
                 i = np.argmax(here, axis=0)
                 root = np.where(here.any(axis=0), np.sqrt(R[i, column] * R[i + 1, column]), np.nan)
-                signal, level, _, _ = at(root)
+                signal, level, _ = at(root)
                 z = root / (points.alpha * g * signal)
                 T = z * z * points.alpha * g * g / gamma * level
                 root = np.where(root * root > T, root, np.nan)  # examples are not plentiful
