@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 def test_every_figure_leaves_its_files(folder) -> None:
     for name in PLATES:
         stem = name if name == "large" else f"fig{name}"
-        summary = json.loads((folder / f"{stem}.json").read_text())
+        summary = json.loads((folder / f"{stem}.json").read_text(), parse_constant=pytest.fail)
         assert summary["findings"]
         assert len(pd.read_csv(folder / f"{stem}.csv"))
         if name != "large":

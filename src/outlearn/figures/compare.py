@@ -264,7 +264,7 @@ def verdict(points: Iterable[Agreement]) -> list[str]:
     several = list(points)
     out = []
     for zone, stable in itertools.product(("outside", "between spinodals"), (True, False)):
-        mine = [p for p in several if p.zone == zone and (p.at_eigenvalue < 1.0) == stable]
+        mine = [p for p in several if p.zone == zone and p.stable == stable]
         if not mine:
             continue
         where = "outside the spinodals" if zone == "outside" else "between the spinodals"

@@ -139,7 +139,7 @@ def _above(points: list[Agreement]) -> list[str]:
     gaps = [
         p.energy - p.lowest
         for p in points
-        if p.zone == "outside" and p.at_eigenvalue > 1.0 and p.energy is not None and p.lowest is not None
+        if p.zone == "outside" and not p.stable and p.energy is not None and p.lowest is not None
     ]
     if not gaps or min(gaps) <= 0.0:
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -87,7 +86,7 @@ def _agreement(summaries: Mapping[str, dict[str, Any]]) -> str:
         points = summaries[name]["agreement"]
         for zone in ("outside", "between spinodals"):
             for stable in (True, False):
-                mine = [p for p in points if p["zone"] == zone and (p["at_eigenvalue"] < 1.0) == stable]
+                mine = [p for p in points if p["zone"] == zone and p["stable"] == stable]
                 if not mine:
                     continue
                 good = [p for p in mine if _largest_pull(p) <= 3.0]
@@ -110,7 +109,7 @@ def _agreement(summaries: Mapping[str, dict[str, Any]]) -> str:
 
 
 def _largest_pull(point: Mapping[str, Any]) -> float:
-    return max(abs(value) for key, value in point.items() if key.endswith("_pull"))
+    return max(abs(x) for key, x in point.items() if key.endswith("_pull") and x is not None)
 
 
 def _error(point: Mapping[str, Any]) -> float:
@@ -148,7 +147,7 @@ def _points(points: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "η": p["eta"],
             "runs": p["runs"],
             "zone": p["zone"] if p["zone"] == "outside" else f"{p['zone']}, {p['branch']}",
-            "AT": "holds" if p["at_eigenvalue"] < 1.0 else "broken",
+            "AT": "holds" if p["stable"] else "broken",
         }
         for name in ("R", "Q", "Phi", "Delta"):
             if f"{name}_theory" in p:
@@ -184,7 +183,9 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        text = "–" if math.isnan(value) else f"{value:.6g}"
+        text = f"{value:.6g}"
+    elif value is None:
+        text = "–"
     else:
         text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
     return text.replace("|", "\\|").replace("\n", " ")

@@ -90,8 +90,13 @@ class Agreement:
             for name in self.theory
         }
 
+    @property
+    def stable(self) -> bool:
+        """Whether replica symmetry holds (AT)."""
+        return self.at_eigenvalue < 1.0
+
     def to_dict(self) -> dict[str, Any]:
-        """One row of a table."""
+        """One row of a table; None for what is not finite, which JSON does not know."""
         row: dict[str, Any] = {
             name: getattr(self, name)
             for name in (
@@ -103,18 +108,26 @@ class Agreement:
                 "runs",
                 "zone",
                 "branch",
-                "at_eigenvalue",
             )
         }
+        row |= {"at_eigenvalue": _finite(self.at_eigenvalue), "stable": self.stable}
         for name in self.theory:
             row |= {
                 f"{name}_theory": self.theory[name],
                 f"{name}_runs": self.mean[name],
                 f"{name}_se": self.error[name],
-                f"{name}_pull": self.pulls[name],
+                f"{name}_pull": _finite(self.pulls[name]),
             }
         row |= {"found": self.found, "energy_runs": self.energy, "energy_theory": self.lowest}
         return row
+
+
+def _plain(value: Any) -> Any:
+    return _finite(value) if isinstance(value, float) else value
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +166,9 @@ class Plate:
             "seconds": round(seconds, 1),
             "findings": list(self.findings),
             "agreement": [point.to_dict() for point in self.agreement],
-            "table": list(self.table),
+            "table": [{k: _plain(v) for k, v in row.items()} for row in self.table],
         }
-        paths[-1].write_text(json.dumps(summary, indent=1, default=float, ensure_ascii=False) + "\n")
+        paths[-1].write_text(
+            json.dumps(summary, indent=1, default=float, ensure_ascii=False, allow_nan=False) + "\n"
+        )
         return paths
