@@ -9,6 +9,7 @@ from outlearn.inference.covariance import (
     oracle_shrinkage,
     passes_for_a_sphere,
 )
+from outlearn.inference.pooling import looks_spherical
 
 
 def _matrix(structure, values, n):
@@ -75,3 +76,13 @@ def test_a_sphere_passes_and_little_else_does():
     assert passes_for_a_sphere(plain, labels, 2.0 * ones) == passes_for_a_sphere(
         twice, np.repeat(labels, 2), np.ones(400)
     )
+
+
+def test_few_examples_are_judged_by_their_degrees_of_freedom():
+    rng = np.random.default_rng(0)
+    labels, ones = np.arange(20) % 2, np.ones(20)
+    for _ in range(5):
+        plain = rng.standard_normal((20, 200))
+        assert passes_for_a_sphere(plain, labels, ones)
+        assert looks_spherical(plain, labels, ones)
+        assert not passes_for_a_sphere(plain * rng.uniform(0.6, 1.4, 200), labels, ones)

@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outlearn.inference.evidence import candidates_for, climb_all, likelier, starts_for
+from outlearn.estimators import SoftSelectionClassifier
+from outlearn.inference.evidence import candidates_for, climb_all, likelier, select, starts_for
 from outlearn.inference.mixture import Beliefs
 from outlearn.inference.mixture_data import MixtureData
 from outlearn.inference.outliers import believing, messages_of
@@ -78,4 +79,38 @@ def test_evidence_tells_garbage_from_wrong_labels(flips):
     every = candidates_for(("spherical", "diag"), **free, garbage="shared")
     left = likelier(data.X, (y > 0).astype(np.intp), 2, every, sample_weight=np.ones(1000))
     kept = {(c.beliefs.contamination, c.beliefs.label_noise) for c in left}
-    assert kept == {(None, None), (0.0, None) if flips else (None, 0.0)}
+    assert kept == {(0.0, None) if flips else (None, 0.0)}
+
+
+def test_outliers_get_a_cloud_of_their_own_only_where_inputs_ask_for_one():
+    free = {"contamination": None, "label_noise": 0.0, "noise_variance": None, "center_variance": None}
+    both = candidates_for(("spherical",), **free, garbage="auto")
+
+    def tried(data, X):
+        found = select(
+            X,
+            (data.y > 0).astype(np.intp),
+            2,
+            both,
+            sample_weight=np.ones(len(X)),
+            n_init=1,
+            rng=np.random.default_rng(0),
+        )
+        return {s.candidate.beliefs.garbage for s in found}
+
+    data = sample(Ensemble.from_contamination(0.8, gamma=1.0), 60, 300, rng=2)
+    assert tried(data, data.X) == {"shared"}
+    wide = np.where(data.informative[:, None], data.X, 2.0 * data.X)
+    assert tried(data, wide) == {"shared", "free"}
+
+
+def test_soft_selection_is_as_good_as_with_known_fractions():
+    """At 90 % garbage and N = P/2; fitted garbage and wrong labels together would accept everything."""
+    data = sample(Ensemble.from_contamination(0.9, gamma=10.0), 500, 1000, rng=1)
+    model = SoftSelectionClassifier(random_state=0).fit(data.X, data.y)
+    known = SoftSelectionClassifier(
+        0.9, label_noise=0, noise_variance=0.1, center_variance=1 / 500, covariance="spherical"
+    ).fit(data.X, data.y)
+    angles = [overlaps(m.coef_[0], data.center).angle for m in (model, known)]
+    assert angles[0] < angles[1] + 0.02
+    assert model.contamination_ == pytest.approx(0.9, abs=0.03)

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Structure = Literal["spherical", "diag", "tied"]
 STRUCTURES: tuple[Structure, ...] = ("spherical", "diag", "tied")
 
-_LEAST_FREEDOM = 20.0
+_LEAST_FREEDOM = 8.0
 _DEVIATIONS = 3.0  # standard deviations within which a statistic is what a sphere would give
 _MOST_CELLS = 400_000
 _SPIKE = 1.1  # of the edge of what noise gives, from where an eigenvalue is a signal
@@ -209,6 +209,5 @@ def passes_for_a_sphere(X: Array, labels: NDArray[np.intp], weights: Array) -> b
         trace += mean
     scatter = 0.5 * freedom * float(((variances / mean - 1.0) ** 2).sum())
     johns = squares / mean**2 / n - 1.0
-    return bool(
-        scatter <= n + _DEVIATIONS * np.sqrt(2.0 * n) and abs(freedom * johns - n - 1.0) <= 2.0 * _DEVIATIONS
-    )
+    spread = np.sqrt((2.0 + 12.0 / freedom) * n)  # fourth moment of chi-square
+    return bool(scatter <= n + _DEVIATIONS * spread and abs(freedom * johns - n - 1.0) <= 2.0 * _DEVIATIONS)

@@ -76,11 +76,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """A candidate, its fit and the held-out log p(y | x) of every example."""
+    """A candidate, its fit and the held-out log p(y | x) of every example (``scores``)."""
 
     candidate: Candidate
     fit: MixtureFit
     scores: Array
+    density: float
+    """Held-out ln p(x, y) of all examples; comparable within one form of the noise."""
     weights: Array
     posterior: FittedMixture
 
@@ -128,13 +130,14 @@ def climb_all(
     everything is accepted in the end. There contamination is read off the leave-one-out likelihood instead,
     over a ``grid`` of fractions.
     """
-    learned = (beliefs.contamination is None) != (beliefs.label_noise is None)
-    if learned and vouches_for_itself(data):
+    unknown = [share is None for share in (beliefs.contamination, beliefs.label_noise)]
+    if any(unknown) and vouches_for_itself(data):
         found = messages_of(data, beliefs)
-        if found is None:
+        if found is None and not all(unknown):
             return _profiles(data, beliefs, starts, max_iter=max_iter, tol=tol, hard=hard, grid=grid)
-        beliefs = believing(beliefs, found)
-        starts = [("messages", start_from(data, beliefs, found)), *starts]
+        if found is not None:
+            beliefs = believing(beliefs, found)
+            starts = [("messages", start_from(data, beliefs, found)), *starts]
     fits = [
         fit_mixture(data, beliefs, start, max_iter=max_iter, tol=tol, hard=hard, name=name)
         for name, start in starts
@@ -191,8 +194,7 @@ def _evidence(data: MixtureData, fit: MixtureFit) -> float:
         return -np.inf
     if data.structure == "spherical" and fit.mixture.shared:
         # one number describes the noise: the likelihood of the inputs is safe to use and says more
-        noise = fit.mixture.covariance.trace_solve(data.total)
-        return float(data.weights @ data.log_evidence(fit.mixture)) - 0.5 * noise
+        return float(data.weights @ data.log_joint(fit.mixture, leave_out=True))
     return float(data.weights @ data.log_label_given_input(fit.mixture, leave_out=True))
 
 
@@ -264,10 +266,10 @@ def likelier(
     *,
     sample_weight: Array,
 ) -> list[Candidate]:
-    """Leave out garbage alone, or wrong labels, unless message passing finds it far likelier.
+    """Keep garbage alone, unless message passing finds wrong labels, or both together, far likelier.
 
-    Held-out labels cannot tell the two apart where they hardly tell anything; the evidence of all inputs can,
-    if the model of message passing is that of the data (one variance, two classes). Where neither is far
+    Held-out labels cannot tell them apart where they hardly tell anything; the evidence of all inputs can,
+    if the model of message passing is that of the data (one variance, two classes). Where nothing else is far
     likelier, garbage alone is kept: nearly every label then counts, so that little is lost against Hebb's
     rule whatever the truth, while wrong labels fitted to chance may turn the centre anywhere.
     """
@@ -275,22 +277,22 @@ def likelier(
     if n_classes > 2 or not wide or sparse.issparse(X) or not looks_spherical(X, labels, sample_weight):
         return list(candidates)
     data = MixtureData(X, labels, n_classes, "spherical", sample_weight=sample_weight)
-    garbage, flips = (None, 0.0), (0.0, None)
+    garbage: tuple[float | None, float | None] = (None, 0.0)
+    flips, both = (0.0, None), (None, None)
 
     def kind(beliefs: Beliefs) -> tuple[float | None, float | None]:
         return beliefs.contamination, beliefs.label_noise
 
     known = [c.beliefs for c in candidates if c.structure == "spherical" and c.beliefs.garbage == "shared"]
-    found = {kind(b): messages_of(data, b) for b in known if kind(b) in (garbage, flips)}
+    found = {kind(b): messages_of(data, b) for b in known if kind(b) in (garbage, flips, both)}
     energies = {k: f.energy for k, f in found.items() if f is not None}
-    if len(energies) < 2:
+    if not {garbage, flips} <= energies.keys():
         return list(candidates)
-    gain = energies[garbage] - energies[flips]
-    if gain > _SURE + 0.5 * np.log(data.count):  # half a log: the price of a fraction that is learned
-        return [c for c in candidates if kind(c.beliefs) != garbage]
-    if gain < -_SURE:
-        return [c for c in candidates if kind(c.beliefs) != flips]
-    return [c for c in candidates if kind(c.beliefs) == garbage]
+    price = _SURE + 0.5 * np.log(data.count)  # half a log: the price of a fraction that is learned
+    kept = flips if energies[garbage] - energies[flips] > price else garbage
+    if energies[kept] - energies.get(both, np.inf) > price:
+        kept = both
+    return [c for c in candidates if kind(c.beliefs) == kept]
 
 
 def starts_for(
@@ -399,13 +401,15 @@ def folds(X: Any, labels: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
 
 def held_out_scores(
     data: MixtureData, fit: MixtureFit, beliefs: Beliefs, fold: NDArray[np.intp], *, max_iter: int, tol: float
-) -> Array:
+) -> tuple[Array, float]:
     """Log p(y | x) of every example under the fit to the other folds, started from the fit to all.
+
+    The sum of ln p(x, y) comes with it.
 
     Fractions and prior variance stay as all the data have them: what is compared is where the
     centres go.
     """
-    scores = np.zeros(len(fold))
+    scores, density = np.zeros(len(fold)), 0.0
     m = fit.mixture
     fixed = replace(
         beliefs,
@@ -421,7 +425,8 @@ def held_out_scores(
             continue
         refit = fit_mixture(rest, fixed, m, max_iter=max_iter, tol=tol)
         scores[out] = rest.log_label_given_input(refit.mixture)[out]
-    return scores
+        density += float((data.weights * rest.log_joint(refit.mixture))[out].sum())
+    return scores, density
 
 
 def choose(scored: Sequence[Scored]) -> Scored:
@@ -437,6 +442,16 @@ def choose(scored: Sequence[Scored]) -> Scored:
         return mean <= _ERRORS * np.sqrt(variance / total)
 
     return min((s for s in scored if close(s)), key=lambda s: (s.candidate.complexity, -s.score))
+
+
+def _asked_for(richer: Scored, leader: Scored, data: MixtureData) -> bool:
+    """Whether held-out inputs ask for a cloud of the outliers' own, where labels may do so by chance.
+
+    Its middle is as many numbers as there are features.
+    """
+    if richer.candidate.beliefs.garbage == "shared" or not vouches_for_itself(data):
+        return True
+    return richer.density > leader.density + _SURE
 
 
 def select(
@@ -483,10 +498,12 @@ def select(
         best = climb_all(data, beliefs, starts, max_iter=_TRIAL_STEPS, tol=3e-3, grid=_TRIAL_GRID)[0]
         if best.status is FitStatus.ALL_REJECTED:
             return None
+        scores, density = held_out_scores(data, best, beliefs, fold, max_iter=12, tol=3e-3)
         return Scored(
             candidate=candidate,
             fit=best,
-            scores=held_out_scores(data, best, beliefs, fold, max_iter=12, tol=3e-3),
+            scores=scores,
+            density=density,
             weights=sample_weight,
             posterior=FittedMixture.of(data, best.mixture),
         )
@@ -514,6 +531,6 @@ def select(
         for candidate in ordered:
             if not is_plain(candidate) and candidate.structure == leader.candidate.structure:
                 found = score(candidate, [leader])
-                if found is not None:
+                if found is not None and _asked_for(found, leader, spaces[candidate.structure]):
                     scored.append(found)
     return scored

@@ -360,10 +360,12 @@ class MixtureData:
         own = H[np.arange(len(self.labels)), self.labels]
         return np.asarray(np.exp(own - _log_sum(H)))
 
-    def log_evidence(self, mixture: Mixture) -> Array:
-        """(P,): ln p(x, y) of every example with its own pull on the centres taken out."""
-        H = self.log_densities(mixture, leave_out=True) + mixture.log_states()[self.labels]
-        return _log_sum(H)
+    def log_joint(self, mixture: Mixture, leave_out: bool = False) -> Array:
+        """(P,): ln p(x, y) of every example; ``leave_out`` takes its own pull on the centres out."""
+        H = self.log_densities(mixture, leave_out) + mixture.log_states()[self.labels]
+        norms = self._norms()
+        distances = [mixture.covariance.square_distances(self._at(r), norms[r]) for r in self._pieces()]
+        return np.asarray(_log_sum(H) - 0.5 * np.concatenate(distances))
 
     def log_label_given_input(self, mixture: Mixture, leave_out: bool = False) -> Array:
         """(P,): log p(y | x) of the observed labels under the contaminated model."""

@@ -9,11 +9,10 @@ fraction fitted to chance costs much.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outlearn.inference.amp import AmpResult, AmpStatus, amp
 from outlearn.inference.mixture import Beliefs, Mixture
@@ -25,12 +24,13 @@ __all__ = ["believing", "messages_of", "start_from"]
 
 _STEPS = 200
 _TOL = 1e-4
-_NEUTRAL = 0.5  # contamination, unless the evidence for another one pays for a parameter (as in the BIC)
+_NEUTRAL = 0.5  # contamination, unless the evidence for another one pays for a parameter
+_PRICE = 2.0  # nats: chance gives as much in one case of twenty
 _EDGE = 1e-3  # fractions are kept this far from 0 and 1
 
 
 def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
-    """Learn the fraction of bad examples by message passing; None where its model is not this one.
+    """Learn the fractions of bad examples by message passing; None where its model is not this one.
 
     Its model: two classes, one variance, outliers around the midpoint (the paper's, Eq. distexam).
     """
@@ -45,22 +45,19 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
         center=midpoint,
         n_threads=data.raw.n_threads,
     )
-    flips = beliefs.label_noise is None
+    garbage, flips = beliefs.contamination is None, beliefs.label_noise is None
     noise = data.variance if beliefs.noise_variance is None else beliefs.noise_variance
     # begun too narrow, the prior of the centre holds it near zero for hundreds of steps
-    wide = replace(beliefs, label_noise=0.4) if flips else replace(beliefs, contamination=0.8)
+    wide = replace(beliefs, contamination=0.8) if garbage else replace(beliefs, label_noise=0.4)
+    if garbage and flips:
+        wide = replace(wide, label_noise=0.05)
     neutral = mixture_at(data, wide, data.hebb)
     prior = neutral.center_variance if beliefs.center_variance is None else beliefs.center_variance
-    free = {
-        "label_noise" if flips else "contamination": None,
-        "noise_variance": beliefs.noise_variance,
-        "center_variance": beliefs.center_variance,
-    }
-    learn = [name for name, given in free.items() if given is None]
+    learn = [name for name, given in asdict(beliefs).items() if given is None]
     settings: dict[str, Any] = {"max_iter": _STEPS, "tol": _TOL}
     found = amp(
         rows,
-        contamination=(beliefs.contamination or 0.0) if flips else 0.5,
+        contamination=0.5 if beliefs.contamination is None else beliefs.contamination,
         label_noise=0.2 if flips else (beliefs.label_noise or None),
         noise_variance=noise,
         center_variance=prior,
@@ -69,8 +66,7 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
     )
     if not _usable(found):
         return None
-    price = 0.5 * np.log(data.count)
-    if flips or _rough_gain(found, data.weights) > 4.0 * price:
+    if flips:
         return found
     even = amp(
         rows,
@@ -78,19 +74,11 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
         label_noise=beliefs.label_noise or None,
         noise_variance=found.noise_variance,
         center_variance=found.center_variance,
-        learn=learn[1:],
+        learn=[name for name in learn if name != "contamination"],
         start=found.center,
         **settings,
     )
-    gain = even.energy - found.energy
-    return even if _usable(even) and gain < price else found
-
-
-def _rough_gain(found: AmpResult, weights: NDArray[np.float64]) -> float:
-    """Evidence for the learned contamination against one half, by Fisher's information."""
-    share = np.clip(1.0 - found.contamination, _EDGE, 1.0 - _EDGE)
-    score = (found.inlier_proba - share) / (share * (1.0 - share))
-    return float(0.5 * (weights @ score**2) * (found.contamination - _NEUTRAL) ** 2)
+    return even if _usable(even) and even.energy - found.energy < _PRICE else found
 
 
 def _usable(found: AmpResult) -> bool:
@@ -99,13 +87,14 @@ def _usable(found: AmpResult) -> bool:
 
 
 def believing(beliefs: Beliefs, found: AmpResult) -> Beliefs:
-    """Beliefs with the learned fraction as given."""
-    if beliefs.label_noise is None:
+    """Beliefs with the learned fractions as given."""
+    epsilon, lam = beliefs.contamination, beliefs.label_noise
+    if epsilon is None:
+        epsilon = float(np.clip(found.contamination, _EDGE, 1.0 - (lam or 0.0) - _EDGE))
+    if lam is None:
         # among the informative there, of all examples here
-        share = found.label_noise * (1.0 - (beliefs.contamination or 0.0))
-        return replace(beliefs, label_noise=float(np.clip(share, _EDGE, 0.5 - _EDGE)))
-    top = 1.0 - beliefs.label_noise if beliefs.label_noise is not None else 1.0
-    return replace(beliefs, contamination=float(np.clip(found.contamination, _EDGE, top - _EDGE)))
+        lam = float(np.clip(found.label_noise, _EDGE, 0.5 - _EDGE)) * (1.0 - epsilon)
+    return replace(beliefs, contamination=epsilon, label_noise=lam)
 
 
 def start_from(data: MixtureData, beliefs: Beliefs, found: AmpResult) -> Mixture:

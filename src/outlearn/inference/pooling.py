@@ -147,8 +147,8 @@ def steady_weights(log_proba: Array, weights: Array, fold: Labels) -> Array:
 def looks_spherical(X: Array, labels: Labels, weights: Array) -> bool:
     """Whether features look independent and of one variance, as far as finite data can tell.
 
-    tr C²/N over (tr C/N)² is near 1 + N/P for independent features of one variance, give or take 2/P. C is
-    the covariance within labels, P the sum of weights; every so many rows are enough of many.
+    tr C²/N over (tr C/N)² is near 1 + N/f for independent features of one variance, give or take 2/f. C is
+    the covariance within labels, f its degrees of freedom; every so many rows are enough of many.
     """
     every = max(1, X.size // _MOST_CELLS)
     X, labels, weights = X[::every], labels[::every], weights[::every]
@@ -162,4 +162,5 @@ def looks_spherical(X: Array, labels: Labels, weights: Array) -> bool:
     if trace == 0.0:  # the examples of a label are all the same
         return False
     ratio = float((gram**2).sum()) * n / trace**2
-    return ratio < _SPHERICAL + n / total
+    freedom = total - np.count_nonzero(of_label.sum(axis=0))
+    return bool(freedom > 0.0 and ratio < _SPHERICAL + n / freedom)
