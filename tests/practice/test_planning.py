@@ -6,12 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from outlearn.cli.output import plain
 from outlearn.exceptions import ParameterError
 from outlearn.inference.amp import amp
 from outlearn.model import Ensemble, angle, sample
 from outlearn.practice import diagnose, plan
+from outlearn.practice.curves import learning_curve
 from outlearn.practice.predictions import World, cosines
 from outlearn.theory import BayesOptimal, solve
 
@@ -129,3 +131,14 @@ def test_a_diagnosis_without_a_signal_cannot_be_planned_from():
         plan(d, target_error=0.1)
     with pytest.raises(ParameterError, match="Diagnosis or an Ensemble"):
         plan("data", target_error=0.1)
+
+
+def test_the_band_knows_that_the_number_of_garbage_examples_is_drawn():
+    world, errors = Ensemble.from_contamination(0.8, gamma=10.0), []
+    for seed in range(200):
+        data = sample(world, 100, 200, seed)
+        J, B = data.y @ data.X, data.center
+        errors.append(float(angle(J @ B / np.sqrt(B @ B), J @ J)))
+    curve = learning_curve("hebb", [World.of(world, 100)], np.array([200.0]), "direction")
+    low, high = logit(curve.low[0]), logit(curve.high[0])
+    assert (high - low) / (2 * 1.645) == pytest.approx(np.std(logit(errors)), rel=0.15)

@@ -5,87 +5,24 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.special import expit, logit
 
 from outlearn.exceptions import ParameterError
 from outlearn.model import Ensemble
 from outlearn.practice.checking import Knowledge, alpha_for, overlap
+from outlearn.practice.curves import Curve, Kind, Need, error_at, learning_curve, need_of
 from outlearn.practice.diagnosis import Diagnosis
-from outlearn.practice.estimate import LEVEL
-from outlearn.practice.predictions import (
-    LEARNERS,
-    World,
-    angle_of,
-    cosines,
-    finite_size_variance,
-    log_tan,
-)
+from outlearn.practice.predictions import LEARNERS, World
 
-__all__ = ["Checking", "Curve", "Need", "Plan", "check_goal", "plan"]
+__all__ = ["Checking", "Plan", "check_goal", "plan"]
 
-Array = NDArray[np.float64]
-Kind = Literal["test", "direction"]
-
-_Z = float(stats.norm.ppf(0.5 + 0.5 * LEVEL))
 _POINTS = 31
-_COARSE = 5  # every how many points the curves of the band are solved
 _ALPHAS = (0.03, 3000.0)  # the range of a plan without max_samples
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _SHOWN = 50  # examples named for checking
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Curve:
-    """Error of one learner against the number of examples, with a 90 % band."""
-
-    learner: str
-    n_samples: Array
-    error: Array
-    low: Array
-    high: Array
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists."""
-        return {
-            "learner": self.learner,
-            **{name: getattr(self, name).tolist() for name in ("n_samples", "error", "low", "high")},
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """Examples that one learner needs for the target.
-
-    Attributes
-    ----------
-    n_samples : int or None
-        Where the learning curve meets the target; None if it does not.
-    low, high : int or None
-        Where the two edges of its band do. With ``high`` examples, the target is met in 95 % of the cases.
-    reason : str
-        Why not, if not.
-    """
-
-    learner: str
-    n_samples: int | None
-    low: int | None
-    high: int | None
-    reason: str = ""
-
-    @property
-    def reachable(self) -> bool:
-        """Whether the target can be met."""
-        return self.n_samples is not None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        names = ("learner", "n_samples", "low", "high", "reachable", "reason")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,14 +237,14 @@ def plan(
         if name not in LEARNERS:
             raise ParameterError("learners", name, f"any of {', '.join(LEARNERS)}")
     world = worlds[0]
-    floor = float(_error(world, kind, math.sqrt(world.whitening_cost)))
+    floor = float(error_at(world, kind, math.sqrt(world.whitening_cost)))
     last = _ALPHAS[1] * n if max_samples is None else float(max_samples)
     first = min(_ALPHAS[0] * n, 0.5 * last, math.inf if n_now is None else 0.5 * n_now)
     grid = np.geomspace(max(first, 2.0), last, _POINTS)
-    curves = tuple(_curve(name, worlds, n, grid, kind) for name in learners)
+    curves = tuple(learning_curve(name, worlds, grid, kind) for name in learners)
     needs = tuple(
         sorted(
-            (_need(curve, target_error, floor, kind, max_samples) for curve in curves),
+            (need_of(curve, target_error, floor, max_samples) for curve in curves),
             key=lambda need: (need.n_samples is None, need.n_samples or 0),
         )
     )
@@ -365,73 +302,6 @@ def _worlds(
     raise ParameterError("source", type(source).__name__, "a Diagnosis or an Ensemble")
 
 
-def _error(world: World, kind: str, cosine: Any) -> Any:
-    return world.test_error(cosine) if kind == "test" else np.arccos(np.clip(cosine, -1.0, 1.0)) / np.pi
-
-
-def _curve(learner: str, worlds: list[World], n: int, grid: Array, kind: str) -> Curve:
-    """A learning curve; the band joins the sigma points of the estimates and the scatter at finite N."""
-    values = np.stack(
-        [_smooth_cosines(learner, w, n, grid, _COARSE if k else 1) for k, w in enumerate(worlds)]
-    )
-    values = np.where(np.isfinite(values), values, values[0])
-    tangent = log_tan(values[0])
-    step = 1e-3
-    moved = np.cos(np.pi * angle_of(tangent + step))
-    errors = np.stack([_logit(_error(w, kind, c)) for w, c in zip(worlds, values, strict=True)])
-    here = np.cos(np.pi * angle_of(tangent))
-    slope = (_logit(_error(worlds[0], kind, moved)) - _logit(_error(worlds[0], kind, here))) / step
-    variance = slope**2 * finite_size_variance(tangent, n)
-    if len(worlds) > 1:
-        half = 0.5 * (errors[1::2] - errors[2::2])
-        variance = variance + (half**2).sum(axis=0)
-    sd = np.sqrt(variance)
-    return Curve(
-        learner=learner,
-        n_samples=grid,
-        error=expit(errors[0]),
-        low=expit(errors[0] - _Z * sd),
-        high=np.minimum(expit(errors[0] + _Z * sd), 0.5),
-    )
-
-
-def _smooth_cosines(learner: str, world: World, n: int, grid: Array, every: int) -> Array:
-    """Cosines along the grid; ``every`` > 1 solves a part: ln tan πΦ is smooth in ln P."""
-    if every == 1:
-        return cosines(learner, world, grid / n)[0]
-    some = np.unique(np.append(np.arange(0, grid.size, every), grid.size - 1))
-    tangents = log_tan(cosines(learner, world, grid[some] / n)[0])
-    return np.cos(np.pi * angle_of(np.interp(np.log(grid), np.log(grid[some]), tangents)))
-
-
-def _need(curve: Curve, target: float, floor: float, kind: str, max_samples: int | None) -> Need:
-    meets = [_meeting(curve.n_samples, edge, target) for edge in (curve.error, curve.low, curve.high)]
-    reason = ""
-    if meets[0] is None:
-        if target <= floor * (1.0 + 1e-9):
-            reason = f"even with unlimited examples the classes overlap by {floor:.3g}"
-        elif max_samples is not None:
-            at = float(curve.error[-1])
-            reason = f"with {max_samples} examples the error is still {at:.3g}"
-        else:
-            reason = f"more than {curve.n_samples[-1]:.3g} examples would be needed"
-    return Need(learner=curve.learner, n_samples=meets[0], low=meets[1], high=meets[2], reason=reason)
-
-
-def _meeting(n: Array, error: Array, target: float) -> int | None:
-    """The first number of examples from which on the error stays at or below the target."""
-    above = np.flatnonzero(~(error <= target))
-    if above.size == 0:
-        return math.ceil(n[0])
-    k = int(above[-1])
-    if k == len(n) - 1:
-        return None
-    x, y = np.log(n[k : k + 2]), _logit(error[k : k + 2])
-    if not math.isfinite(y[0]) or y[0] == y[1]:
-        return math.ceil(n[k + 1])
-    return math.ceil(math.exp(x[0] + (x[1] - x[0]) * (y[0] - _logit(target)) / (y[0] - y[1])))
-
-
 def _check_by_hand(
     world: World, p: int, n: int, kind: str, target: float
 ) -> tuple[tuple[Checking, ...], int | None, float]:
@@ -452,26 +322,22 @@ def _check_by_hand(
             Checking(
                 n_checked=checked,
                 share=checked / p,
-                error_random=float(_error(world, kind, math.sqrt(random))),
-                error_doubtful=float(_error(world, kind, math.sqrt(doubtful))),
+                error_random=float(error_at(world, kind, math.sqrt(random))),
+                error_doubtful=float(error_at(world, kind, math.sqrt(doubtful))),
                 worth_random=worth(random),
                 worth_doubtful=worth(doubtful),
             )
         )
-    now = float(_error(world, kind, math.sqrt(reach(0.0, "random"))))
+    now = float(error_at(world, kind, math.sqrt(reach(0.0, "random"))))
     needed: int | None = 0 if now <= target else None
     if needed is None and rows[-1].error_doubtful <= target:
         low, high = 0.0, 1.0
         for _ in range(12):
             middle = 0.5 * (low + high)
-            error = float(_error(world, kind, math.sqrt(reach(middle, "doubtful"))))
+            error = float(error_at(world, kind, math.sqrt(reach(middle, "doubtful"))))
             low, high = (low, middle) if error <= target else (middle, high)
         needed = math.ceil(high * p)
     return tuple(rows), needed, now
-
-
-def _logit(error: Any) -> Any:
-    return logit(np.clip(error, 1e-12, 1.0 - 1e-12))
 
 
 def _capital(learner: str) -> str:
