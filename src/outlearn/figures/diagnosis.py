@@ -62,7 +62,8 @@ def draw_fields(diagnosis: Diagnosis) -> Figure:
         ]
         low, high = np.quantile(h, [0.001, 0.999])
         low, high = min(low, -3.0), max(high, d + 3.0)
-        axes.hist(np.clip(h, low, high), bins=60, density=True, color="0.88", label="examples")
+        bins = min(max(round(2.0 * math.sqrt(h.size)), 15), 60)
+        axes.hist(np.clip(h, low, high), bins=bins, density=True, color="0.88", label="examples")
         if not diagnosis.detected:  # what the mixture's parts would be called has no meaning
             parts = []
         x = np.linspace(low, high, 400)

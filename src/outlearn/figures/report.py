@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["report_html", "write_report"]
 
 _SHOWN = 25
+_NEAR = 1.1  # an error so much above the floor cannot fall much further
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -202,7 +203,7 @@ def _verdict(d: Diagnosis, plan: Plan | None, notices: Sequence[str]) -> str:
         sentences.append(f"<p>{html.escape(rest)}</p>")
     sentences += [f"<p>{html.escape(s)}</p>" for p in d.positions[:1] for s in p.sentences]
     if plan is not None:
-        sentences.append(f"<p>{html.escape(plan.verdict)}</p>")
+        sentences.append(f"<p>{html.escape(_outlook(plan))}</p>")
     if d.detected:
         sentences.append(
             f'<p><span class="tag">trust: {d.goodness.trust}</span> {html.escape(d.goodness.statement)}</p>'
@@ -211,6 +212,17 @@ def _verdict(d: Diagnosis, plan: Plan | None, notices: Sequence[str]) -> str:
     if notes:
         sentences.append("<ul>" + "".join(f"<li>{html.escape(n)}</li>" for n in notes) + "</ul>")
     return f'<section class="card verdict">{"".join(sentences)}</section>'
+
+
+def _outlook(plan: Plan) -> str:
+    """What more examples would bring; a target next to the floor is one that nobody asked for."""
+    now = plan.error_now or 0.5
+    if plan.floor < plan.target_error and now < _NEAR * plan.floor:
+        return (
+            f"More examples would hardly help: the classes overlap by {_p(plan.floor)}, and the error of the "
+            f"Bayes learner is {_p(now)} already."
+        )
+    return plan.verdict
 
 
 def _facts(d: Diagnosis) -> str:
