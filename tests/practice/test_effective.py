@@ -129,3 +129,25 @@ def test_stray_examples_are_no_signal(seed):
     found = by_a_coin(np.random.default_rng(seed).standard_t(3, size=(300, 20)), seed)
     assert found.evidence > 3.0
     assert not found.detected
+
+
+def test_noise_with_labels_of_unequal_size_is_no_signal():
+    # the error of a midpoint between unequal labels is shared by all examples of a label
+    y = np.where(np.arange(150) < 20, 1, -1)
+    X = np.random.default_rng(0).standard_normal((150, 100))
+    assert not estimate_ensemble(fold(X, y, structure="spherical")).detected
+
+
+def test_clean_data_leave_it_open_that_there_is_no_garbage():
+    e = estimate(0.0, 20.0, 20, 30, 0, structure="spherical")
+    assert e.detected
+    assert e.contamination.low == 0.0
+
+
+def test_noise_is_as_well_known_as_the_features_that_carry_it():
+    scale = np.exp(np.random.default_rng(1).normal(size=60))
+    data = sample(Ensemble.from_contamination(0.3, gamma=10.0), 60, 300, 0)
+    folded = fold(data.X * scale, data.y, structure="diag")
+    alike = np.sum(scale**2) ** 2 / np.sum(scale**4)
+    assert folded.noise_features == pytest.approx(alike, rel=0.05)
+    assert np.mean(scale**2) / 10.0 in estimate_ensemble(folded).noise_variance

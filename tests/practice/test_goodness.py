@@ -86,3 +86,8 @@ def test_few_examples_are_not_blamed_for_chance():
         rng = np.random.default_rng(seed)
         complaints += assess(fold(rng.standard_normal((14, 30)), np.arange(14) % 2)).complaints
     assert len(complaints) <= 1, complaints
+
+
+def test_a_single_feature_has_nothing_off_the_centre_to_complain_of():
+    data = sample(Ensemble.from_contamination(0.55, gamma=8.0), 1, 300, 0)
+    assert assess(fold(data.X, data.y)).trust == "good"

@@ -93,3 +93,17 @@ def test_angles_and_their_tangents():
 def test_unknown_learner():
     with pytest.raises(ParameterError, match="learner"):
         cosines("oracle", world(), [1.0])
+
+
+def test_the_midpoint_of_unequal_classes_costs_what_the_balance_says():
+    rng, n, p = np.random.default_rng(0), 50, 200
+    truth, y = np.ones(n) / np.sqrt(n), np.where(np.arange(p) < 20, 1, -1)
+    found = []
+    for _ in range(200):
+        good = rng.random(p) < 0.5
+        X = (y * good)[:, None] * truth + rng.standard_normal((p, n)) / np.sqrt(8.0)
+        J = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
+        found.append(log_tan(J @ truth / np.linalg.norm(J)))
+    world = World(contamination=0.5, label_noise=0.0, gamma=8.0, n_features=n, balance=4 * 0.1 * 0.9)
+    expected = log_tan(cosines("hebb", world, [4.0])[0][0])
+    assert np.mean(found) == pytest.approx(expected, abs=4 * np.std(found) / np.sqrt(200))

@@ -85,7 +85,7 @@ def learn(
     known = inspect.signature(kind).parameters
     for name, value in options.items():
         if name not in known and value != "auto":
-            raise ParameterError(name, value, f"{learner} does not take it")
+            raise ParameterError(name, value, f"auto: the learner {learner} does not take it")
     model: Any = kind(**{name: value for name, value in options.items() if name in known})
     return model.fit(table.X, table.y)
 

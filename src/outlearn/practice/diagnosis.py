@@ -349,8 +349,8 @@ def _warnings(folded: Folded, effective: EffectiveEnsemble, goodness: Goodness) 
     up = float((folded.signs > 0).mean())
     if min(up, 1.0 - up) < 0.2:
         notes.append(
-            f"classes of unequal size ({100 * min(up, 1 - up):.0f} % of the smaller): the theory "
-            f"takes them as equal"
+            f"classes of unequal size ({100 * min(up, 1 - up):.0f} % of the smaller): of equal classes "
+            f"{100 * effective.balance:.0f} % of the examples would do; it is in the predictions"
         )
     if effective.detected and effective.gamma.value < 2.0 and effective.contamination.high > 0.3:
         notes.append(

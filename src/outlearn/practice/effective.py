@@ -14,7 +14,7 @@ what was found than by a coin.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ _DETECTED = 3.0  # nats of evidence that a signal needs against pure noise, and 
 _SAME = 0.5  # cosine from which on two centres mean the same structure
 _STRONGEST = 1e6  # signal strength beyond which nothing changes any more
 _TINY = 1e-4
+_LITTLE = 0.5  # a least share of garbage below which it is asked whether there is any
 _WEAK = 0.08  # standard deviation of φ from which on the evidence is followed, not its curvature
 _GRID = np.linspace(0.04, 0.5 * math.pi - 0.04, 24)
 
@@ -59,6 +60,9 @@ class EffectiveEnsemble:
         ln(contamination / (1 - contamination)).
     alpha : float
         Examples per feature.
+    balance : float
+        4 π₊π₋ of the shares of the two labels: 1 for classes of equal size. The midpoint of unequal ones is
+        less well known, which costs examples.
     evidence : float
         Nats by which the data prefer a signal to pure noise.
     label_evidence : float
@@ -75,6 +79,7 @@ class EffectiveEnsemble:
     gamma: Estimate
     eta: Estimate
     alpha: float
+    balance: float
     n_samples: int
     n_features: int
     evidence: float
@@ -122,18 +127,22 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
     p, n = rows.shape
     # distances in a covariance that was estimated from these very data are too long by 1/(1 - N/P)
     gamma = folded.whitening_cost * n * found.center_variance / found.noise_variance
-    gamma = min(gamma, _STRONGEST)
-    evidence = _null_energy(rows) - found.energy
+    balance = 1.0 - float(folded.signs.mean()) ** 2
+    # the error of the midpoint, (π₊ - π₋) times it, passes for a part of the centre
+    gamma = min(max(gamma - (1.0 / balance - 1.0) * n / p, 0.1 * gamma), _STRONGEST)
+    evidence = _evidence(rows, folded.signs, found)
     label_evidence = _evidence_of_labels(rows, found) if evidence > _DETECTED else evidence
     covariance = _curvature(rows, found)
     angles = _angle(found.contamination), _angle(found.label_noise)
     contamination = _share(found.contamination, angles[0], math.sqrt(covariance[0, 0]))
     if covariance[0, 0] > _WEAK**2 or covariance[2, 2] > (4.0 * _WEAK) ** 2:
         contamination, covariance = _profile(rows, found, covariance)
+    if 0.0 < contamination.low < _LITTLE and _may_be_clean(rows, found):
+        contamination = replace(contamination, low=0.0)
     # the curvature was taken at a given noise variance, whose own uncertainty γ = |c|²/s² shares
     covariance[2, 2] += 2.0 / (p * n)
     sd = np.sqrt(np.diag(covariance))
-    relative = _Z * math.sqrt(2.0 / (p * n))
+    relative = _Z * math.sqrt(2.0 / (p * folded.noise_features))
     return EffectiveEnsemble(
         contamination=contamination,
         label_noise=(
@@ -149,6 +158,7 @@ def estimate_ensemble(folded: Folded) -> EffectiveEnsemble:
         gamma=Estimate(gamma, gamma * math.exp(-_Z * sd[2]), gamma * math.exp(_Z * sd[2])),
         eta=contamination.map(_eta),
         alpha=p / n,
+        balance=balance,
         n_samples=p,
         n_features=n,
         evidence=evidence,
@@ -189,6 +199,16 @@ def _most_wrong_labels(rows: Rows, found: AmpResult) -> float:
     run = with_wrong_labels(rows, found)
     sd = math.sqrt(_curvature(rows, run)[1, 1])
     return math.sin(min(_angle(run.label_noise) + _Z * sd, 0.25 * math.pi)) ** 2
+
+
+def _may_be_clean(rows: Rows, found: AmpResult) -> bool:
+    """Whether the evidence leaves it open that there is no garbage at all, but at most wrong labels."""
+    if not found.center.any():
+        return True
+    clean = pass_messages(
+        rows, start=found.center, contamination=_TINY**2, noise_variance=found.noise_variance
+    )
+    return clean.energy < found.energy + 0.5 * _Z**2
 
 
 def _profile(rows: Rows, found: AmpResult, local: Array) -> tuple[Estimate, Array]:
@@ -247,11 +267,25 @@ def _gradient(rows: Rows, found: AmpResult, at: Array) -> Array:
     return np.array([g_phi, g_psi, g_tau])
 
 
-def _null_energy(rows: Rows) -> float:
-    """-ln P(data) when there is nothing but noise."""
+def _evidence(rows: Rows, signs: Array, found: AmpResult) -> float:
+    """Nats by which the data prefer the signal found to noise around their mean.
+
+    Noise is centred at the mean of all examples, the signal half way between the labels. To compare the two,
+    the signal's midpoint m is fitted as well, which gains P|r|²/(2s²), r being the mean of what is left of
+    the examples, and integrated over: (m, c) have the volume (1 - <yu>²/(<V²> + s²/(Pτ²)))^(-N/2) in units of
+    that of m without a signal and of c at a given m. With labels of unequal size the error of a midpoint that
+    is taken for known would pass for a signal.
+    """
     p, n = rows.shape
-    variance = float(rows.square_norms().mean()) / n
-    return p * (0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0) + math.log(2.0))
+    mean = rows.weighted_sums(signs[:, None] / p)[0]
+    variance = (float(rows.square_norms().mean()) - float(mean @ mean)) / n
+    noise = p * (0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0) + math.log(2.0))
+    along = float(signs @ (found.posterior @ found.values)) / p
+    second = float((found.posterior @ found.values**2).mean())
+    second += found.noise_variance / (p * max(found.center_variance, 1e-300))
+    left = mean - along * found.center
+    gain = 0.5 * p * float(left @ left) / found.noise_variance
+    return noise - found.energy + gain - 0.5 * n * math.log1p(-(along**2) / second)
 
 
 def _evidence_of_labels(rows: Rows, found: AmpResult) -> float:

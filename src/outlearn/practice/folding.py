@@ -55,6 +55,9 @@ class Folded:
         Rows of the data given that belong to the two classes.
     noise_variance : float
         Mean variance of a feature within a class, in the units given.
+    noise_features : float
+        (tr C)²/tr C² of the noise's covariance C: independent features of equal noise that would tell its
+        mean variance as well.
     whitening_cost : float
         Factor on the squared cosine of the direction that estimating the covariance costs.
     columns : array (n_features,)
@@ -69,6 +72,7 @@ class Folded:
     structure: str
     selected: NDArray[np.intp]
     noise_variance: float
+    noise_features: float
     whitening_cost: float
     columns: NDArray[np.intp]
     warnings: tuple[str, ...] = ()
@@ -111,12 +115,15 @@ def fold(
     if structure == "spherical":
         rows = _rows(X, signs, center)
         posterior = pass_messages(rows)
-        variance, cost = posterior.noise_variance, 1.0
+        variance, alike, cost = posterior.noise_variance, float(columns.size), 1.0
     elif structure == "diag":
-        rows, posterior, variance = _whiten_by_feature(X, signs, center, scale)
-        cost = 1.0
+        rows, posterior, variances = _whiten_by_feature(X, signs, center, scale)
+        variance, cost = variances.mean(), 1.0
+        alike = float(variances.sum() ** 2 / (variances @ variances))
     else:
-        rows, posterior, variance, cost = _whiten_fully(X, signs, center, scale)
+        rows, posterior, noise = _whiten_fully(X, signs, center, scale)
+        variance, cost = np.trace(noise) / columns.size, max(1.0 - columns.size / len(signs), 0.05)
+        alike = float(np.trace(noise) ** 2 / np.sum(noise**2))
     return Folded(
         rows=rows,
         posterior=posterior,
@@ -124,7 +131,8 @@ def fold(
         classes=np.asarray(pair),
         structure=structure,
         selected=chosen,
-        noise_variance=float(variance),
+        noise_variance=float(variance) * len(signs) / (len(signs) - 1.0),  # the midpoint took one example
+        noise_features=alike,
         whitening_cost=cost,
         columns=columns,
         warnings=tuple(notes),
@@ -153,29 +161,27 @@ def pass_messages(rows: Rows, **known: Any) -> AmpResult:
             break
     best = min(runs, key=lambda run: run.energy)
     if "label_noise" not in known:
-        wrong = with_wrong_labels(rows, best)
+        wrong = with_wrong_labels(rows, best, **{k: v for k, v in known.items() if k != "start"})
         if wrong.energy < best.energy - _WORTH:
             best = wrong
     return best
 
 
-def with_wrong_labels(rows: Rows, found: AmpResult) -> AmpResult:
+def with_wrong_labels(rows: Rows, found: AmpResult, **known: Any) -> AmpResult:
     """Infer on from ``found`` in a model that has wrong labels, too."""
-    return amp(
-        rows,
-        contamination=min(max(found.contamination, 1e-6), 1.0 - 1e-6),
-        label_noise=0.1,
-        noise_variance=found.noise_variance,
-        center_variance=found.center_variance,
-        start=found.center if found.center.any() else "auto",
-        learn=_LEARN,
-        tol=1e-5,
-    )
+    begin: dict[str, Any] = {
+        "contamination": min(max(found.contamination, 1e-6), 1.0 - 1e-6),
+        "label_noise": 0.1,
+        "noise_variance": found.noise_variance,
+        "center_variance": found.center_variance,
+        "start": found.center if found.center.any() else "auto",
+        "tol": 1e-5,
+    }
+    return amp(rows, **{**begin, "learn": [*_unknown(known), "label_noise"], **known})
 
 
 def _unknown(known: dict[str, Any]) -> list[str]:
-    names = [name for name in _LEARN if name not in known]
-    return [name for name in names if name != "label_noise"]
+    return [name for name in _LEARN if name not in known and name != "label_noise"]
 
 
 def _checked(X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
@@ -183,7 +189,7 @@ def _checked(X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=2)
         labels = column_or_1d(y)
     except (ValueError, TypeError) as error:
-        raise DataError(str(error)) from None
+        raise DataError(str(error).splitlines()[0].rstrip(":")) from None
     if len(labels) != X.shape[0]:
         raise DataError(f"X has {X.shape[0]} rows, y has {len(labels)} labels")
     missing = (
@@ -223,10 +229,10 @@ def _two_classes(
             "(classes=(a, b) chooses others)"
         )
     for label in pair:
-        if int((labels == label).sum()) < _LEAST:
-            raise DataError(
-                f"class {label} has {int((labels == label).sum())} examples: at least {_LEAST} are needed"
-            )
+        count = int((labels == label).sum())
+        if count < _LEAST:
+            examples = "example" if count == 1 else "examples"
+            raise DataError(f"class {label} has {count} {examples}: at least {_LEAST} are needed")
     return pair, np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
 
 
@@ -310,8 +316,8 @@ def _residual_moments(rows: Rows, posterior: AmpResult) -> tuple[Array, float]:
     return Z - (sign * u)[:, None] * posterior.center, float((second - u**2).sum())
 
 
-def _whiten_by_feature(X: Any, signs: Array, center: Array, scale: Array) -> tuple[Rows, AmpResult, float]:
-    """Scale every feature by its residual spread, a few times over."""
+def _whiten_by_feature(X: Any, signs: Array, center: Array, scale: Array) -> tuple[Rows, AmpResult, Array]:
+    """Scale every feature by its residual spread, a few times over; return the noise variances, too."""
     p = X.shape[0]
     for _ in range(_ROUNDS):
         rows = _rows(_scaled(X, scale), signs, center * scale)
@@ -334,13 +340,11 @@ def _whiten_by_feature(X: Any, signs: Array, center: Array, scale: Array) -> tup
         scale = scale / np.sqrt(variance)
     rows = _rows(_scaled(X, scale), signs, center * scale)
     posterior = pass_messages(rows)
-    return rows, posterior, float(np.mean(posterior.noise_variance / scale**2))
+    return rows, posterior, posterior.noise_variance / scale**2
 
 
-def _whiten_fully(
-    X: Array, signs: Array, center: Array, scale: Array
-) -> tuple[Rows, AmpResult, float, float]:
-    """Whiten by the full covariance of the residuals; its estimation has a price.
+def _whiten_fully(X: Array, signs: Array, center: Array, scale: Array) -> tuple[Rows, AmpResult, Array]:
+    """Whiten by the full covariance of the residuals; return the noise's covariance, too.
 
     The covariance within labels is that of the noise and, with garbage, p0 p1 cc^T = (p0/p1) hh^T, h being
     Hebb's mean. Iterations that begin with all of it end at "no garbage and little signal", which a
@@ -359,11 +363,11 @@ def _whiten_fully(
         whitened = linalg.solve_triangular(root, Z.T, lower=True).T
         rows = _rows(np.ascontiguousarray(whitened), signs, np.zeros(n))
         posterior = pass_messages(rows)
-        variance = float(np.mean(np.diag(covariance) * posterior.noise_variance / scale**2))
+        noise = covariance * posterior.noise_variance / np.outer(scale, scale)
         R, extra = _residual_moments(rows, posterior)
         inner = R.T @ R + extra * np.outer(posterior.center, posterior.center)
         covariance, _ = _shrunk(root @ inner @ root.T, p)
-    return rows, posterior, variance, max(1.0 - n / p, 0.05)
+    return rows, posterior, noise
 
 
 def _shrunk(scatter: Array, count: int) -> tuple[Array, float]:

@@ -219,6 +219,8 @@ def _residuals(folded: Folded, rng: np.random.Generator) -> tuple[Array, NDArray
 
 
 def _tails(R: Array, unit: Array) -> tuple[float, float]:
+    if unit.size == 1:  # nothing is off the centre
+        return 0.0, 1.0
     columns = R - R.mean(axis=0)
     square = np.maximum((columns**2).mean(axis=0), 1e-300)
     # few examples have short tails by themselves: -6/(P+1) on average

@@ -288,6 +288,7 @@ def _worlds(
                 gamma=g,
                 n_features=e.n_features,
                 whitening_cost=1.0,  # with more examples the covariance is better known, too
+                balance=e.balance,
             )
             for c, f, g in e.sigma_points()
         ]

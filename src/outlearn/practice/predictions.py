@@ -41,19 +41,27 @@ LEARNERS: dict[str, str] = {
     "lda": "LDA: linear discriminant analysis without shrinkage",
 }
 
+SELECTING = ("bayes", "soft", "hard")
+
 _Z = float(stats.norm.ppf(0.5 + 0.5 * LEVEL))
 _BLIND = 1e-3  # smallest cosine that tan πΦ is formed of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """An ensemble as practice sees it: garbage, wrong labels, signal strength, number of features."""
+    """An ensemble as practice sees it: garbage, wrong labels, signal strength, number of features.
+
+    ``balance`` is 4 π₊π₋ of the shares of the two labels. The midpoint between the classes has to be found,
+    and its error, times π₊ - π₋, is noise on the centre as if from P balance/(1 - balance) examples. Those
+    that select have it beside the noise of the informative examples, the others beside that of all.
+    """
 
     contamination: float
     label_noise: float
     gamma: float
     n_features: int
     whitening_cost: float = 1.0
+    balance: float = 1.0
 
     @classmethod
     def of(cls, ensemble: Ensemble, n_features: int) -> World:
@@ -118,6 +126,8 @@ def cosines(learner: str, world: World, alphas: ArrayLike) -> tuple[Array, NDArr
     right = 1.0 - world.contamination
     cost = math.sqrt(world.whitening_cost)
     sure = np.ones(alpha.size, dtype=bool)
+    selected = right if learner in SELECTING else 1.0
+    alpha = alpha / (1.0 + selected * (1.0 / world.balance - 1.0))
     if learner == "hebb":
         mean = right * (1.0 - 2.0 * world.label_noise)
         signal = mean * np.sqrt(alpha * world.gamma)
@@ -156,7 +166,14 @@ def predict_errors(
     """Predict the error of every learner on such data, with 90 % intervals; smallest error first."""
     n, alpha = effective.n_features, effective.alpha
     worlds = [
-        World(contamination=c, label_noise=f, gamma=g, n_features=n, whitening_cost=whitening_cost)
+        World(
+            contamination=c,
+            label_noise=f,
+            gamma=g,
+            n_features=n,
+            whitening_cost=whitening_cost,
+            balance=effective.balance,
+        )
         for c, f, g in effective.sigma_points()
     ]
     out = []
