@@ -84,6 +84,17 @@ def test_bad_input_is_one_line_and_code_two(table, arguments, words, capsys):
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["diagnose", "report", "plan"])
+def test_data_of_too_few_examples_are_named(command, tmp_path, capsys):
+    path = tmp_path / "few.csv"
+    path.write_text("a,y\n1,no\n2,no\n3,no\n4,no\n5,yes\n")
+    options = {"plan": ("-t", "0.1"), "report": ("-o", tmp_path / "r.html")}.get(command, ())
+    code, _, err = run(capsys, command, path, "-l", "y", *options)
+    assert code == 2
+    assert err == f"outlearn: {path}: class yes has 1 example: at least 4 are needed\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_plan_without_a_signal_fails_with_code_one(tmp_path, capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((80, 10)))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from outlearn.cli.options import AsJson, DropMissing, LabelColumn, Source
-from outlearn.cli.output import atomic, check_writable, print_json, print_table, say
+from outlearn.cli.output import about, atomic, check_writable, print_json, print_table, say
 
 __all__ = ["diagnose"]
 
@@ -52,13 +52,10 @@ def diagnose(
     table = read_table(data, label=label, drop_missing=drop_missing, drop_constant=True)
     for notice in table.notices:
         say(notice)
-    found = diagnose_data(
-        table.X,
-        table.y,
-        fdr=fdr,
-        covariance=covariance,
-        classes=pair(classes, table.y),
-    )
+    with about(table.source):
+        found = diagnose_data(
+            table.X, table.y, fdr=fdr, covariance=covariance, classes=pair(classes, table.y)
+        )
     names = table.X.index[found.verdicts.index]  # rows as in the file
     if output is not None:
         verdicts = found.verdicts.to_frame()

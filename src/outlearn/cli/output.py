@@ -17,7 +17,7 @@ from rich.table import Table
 
 from outlearn.exceptions import DataError
 
-__all__ = ["atomic", "check_writable", "console", "plain", "print_json", "print_table", "say"]
+__all__ = ["about", "atomic", "check_writable", "console", "plain", "print_json", "print_table", "say"]
 
 _PIPE_WIDTH = 200  # a table that is not shown on a screen has no reason to wrap
 
@@ -25,6 +25,15 @@ _PIPE_WIDTH = 200  # a table that is not shown on a screen has no reason to wrap
 def console() -> Console:
     """Return a console for stdout, as wide as the screen, or wide enough for a file."""
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False, markup=False)
+
+
+@contextlib.contextmanager
+def about(source: str) -> Iterator[None]:
+    """Name the source of data that cannot be used."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from None
 
 
 def say(message: str) -> None:

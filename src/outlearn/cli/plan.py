@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from outlearn.cli.options import AsJson, DropMissing
-from outlearn.cli.output import atomic, check_writable, print_json, print_table, say
+from outlearn.cli.output import about, atomic, check_writable, print_json, print_table, say
 
 __all__ = ["plan"]
 
@@ -71,7 +71,8 @@ def plan(
         table = read_table(data, label=label, drop_missing=drop_missing, drop_constant=True)
         for notice in table.notices:
             say(notice)
-        source = diagnose(table.X, table.y)
+        with about(table.source):
+            source = diagnose(table.X, table.y)
         for note in source.warnings:
             say(f"note: {note}")
         if not source.detected:

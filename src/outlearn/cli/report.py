@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from outlearn.cli.options import AsJson, DropMissing, LabelColumn, Source
-from outlearn.cli.output import atomic, check_writable, print_json, say
+from outlearn.cli.output import about, atomic, check_writable, print_json, say
 
 __all__ = ["report"]
 
@@ -55,7 +55,8 @@ def report(
     table = read_table(data, label=label, drop_missing=drop_missing, drop_constant=True)
     for notice in table.notices:
         say(notice)
-    found = diagnose(table.X, table.y, classes=pair(classes, table.y))
+    with about(table.source):
+        found = diagnose(table.X, table.y, classes=pair(classes, table.y))
     with atomic(output) as temporary:
         write_report(
             temporary,
