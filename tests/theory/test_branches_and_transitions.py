@@ -106,6 +106,7 @@ def test_follow_passes_both_folds_and_ends_where_it_was_told():
     direct = theory.solve(SOFT, Ensemble(2.0, 10.0), 20)
     assert pytest.approx(direct.R, rel=1e-9) == path.points[-1].R
     assert len(path.to_frame()) == len(path)
+    assert path.to_dict()["points"][0] == path.points[0].to_dict()
 
 
 def test_follow_over_alpha_and_gamma():
@@ -271,6 +272,7 @@ def test_phase_diagram_agrees_with_single_solves():
         assert line.error.max() < 1e-10
         table = diagram.to_frame()
         assert len(table) == diagram.n_branches.sum()
+        assert len(diagram.to_dict()["points"]) == len(table)
         assert table.equilibrium.sum() == alphas.size * etas.size
         assert not table.drop(columns="at_eigenvalue").isna().any().any()
 

@@ -101,6 +101,17 @@ class PhaseDiagram:
         """The boundary line of that kind, if it exists."""
         return next((x for x in self.lines if x.kind == kind and x.of == of), None)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the grid, the branches and the lines, each as rows."""
+        return {
+            "learner": repr(self.learner),
+            "gamma": self.gamma,
+            "alphas": self.alphas.tolist(),
+            "etas": self.etas.tolist(),
+            "points": self.to_frame().to_dict("records"),
+            "lines": self.lines_to_frame().to_dict("records"),
+        }
+
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row per point and branch."""
         import pandas as pd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,16 @@ class Path:
     folds: tuple[SaddlePoint, ...]
     fold_values: tuple[float, ...]
     status: Status
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the path and every point of it."""
+        return {
+            "over": self.over,
+            "values": list(self.values),
+            "fold_values": list(self.fold_values),
+            "status": self.status.name,
+            "points": [point.to_dict() for point in self.points],
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table, one row per point."""
