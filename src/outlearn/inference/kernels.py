@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 
 __all__ = [
     "gate",
+    "gate_fields",
     "pass_over_columns",
     "pass_over_csr",
     "pass_over_rows",
@@ -149,6 +150,12 @@ def _gate_rows(
         h[i] = count[i] * sign[i] * weight[i]
         signed += h[i]
     return total, loss, signed
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def gate_fields(h: Any, signs: Any, counts: Any, scale: Any, offset: Any, hard: Any, out: Any) -> Any:
+    """The pass where the fields are known: fills ``out`` with the weights, returns what a pass returns."""
+    return _gate_rows(h, h.size, signs, counts, 0, scale, offset, hard, out)
 
 
 @njit(inline="always")

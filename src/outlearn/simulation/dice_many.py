@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from outlearn.inference.kernels import pass_over_rows
+from outlearn.inference.kernels import gate_fields
 from outlearn.inference.selection import gate_offset, posterior_spread, prior_energy
 from outlearn.model import Ensemble
 from outlearn.simulation.dice import NOTHING_NEW, fast_stream
@@ -26,7 +26,6 @@ Array = NDArray[np.float64]
 Start = Callable[[], Array]
 
 _ROWS = 32
-_BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,16 +178,13 @@ def _step(
 ) -> Any:  # fmt: skip
     """One step of EM: energy without constants, total weight, spread, residual, posterior energy."""
     p, n = informative.size, c.size
-    fields = np.empty((p, 1))
-    h = fields[:, 0]
+    h = np.empty(p)
     seen[0] = _answer(c, U, A, seen[0], L, C, seen[1], h)
     h *= noise
     h += np.dot(c, shift) * informative
     square = np.dot(c, c)
     offset = gate_offset(square, n, spread, s2, eta)
-    total, loss, _ = pass_over_rows(
-        fields, 0, p, _BLOCK, ones, ones, np.ones(1), 0.0, 1.0 / s2, offset, hard, weights, np.zeros(1)
-    )
+    total, loss, _ = gate_fields(h, ones, ones, 1.0 / s2, offset, hard, weights)
     _weighted_sum(weights, U, A, L, C, seen, informative, shift, noise, after)
     gain = np.dot(c, after)
     after /= total + s2 / tau2
