@@ -24,7 +24,7 @@ from scipy import linalg
 
 from outlearn.inference.covariance import Covariance
 
-__all__ = ["Beliefs", "Mixture", "design_of", "simplex"]
+__all__ = ["Beliefs", "Mixture", "design_of", "log_sum", "simplex"]
 
 Array = NDArray[np.float64]
 
@@ -124,3 +124,11 @@ def design_of(mixture: Mixture, own_center: bool) -> tuple[Array, Array]:
     penalty = np.zeros(k + own_center)
     penalty[1:k] = mixture.covariance.mean_variance / mixture.center_variance
     return design, penalty
+
+
+def log_sum(L: Array) -> Array:
+    """ln of the sum of exp over the few entries of every row."""
+    columns = L.T.copy()
+    top = columns.max(axis=0)
+    columns -= top
+    return np.asarray(top + np.log(np.exp(columns, out=columns).sum(axis=0)))

@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from outlearn.exceptions import DataError
 from outlearn.inference.covariance import Covariance, Structure, moment
 from outlearn.inference.mapped import Mapped
-from outlearn.inference.mixture import Mixture, design_of, simplex
+from outlearn.inference.mixture import Mixture, design_of, log_sum, simplex
 from outlearn.inference.rows import Rows
 
 __all__ = ["MixtureData", "Statistics", "contrast_centers", "moment_mean"]
@@ -256,29 +256,30 @@ class MixtureData:
             if own:
                 for piece in self._pieces(rows):
                     H[_within(rows, piece), -1] += mixture.contrast(self._at(piece), norms[piece])
-            top = H.max(axis=1)
-            np.exp(np.subtract(H, top[:, None], out=H), out=H)
+            W = H.T.copy()  # one row per state: sums over few states are then fast
+            top = W.max(axis=0)
+            np.exp(np.subtract(W, top, out=W), out=W)
             if hard:
-                H[...] = H == 1.0
-                H /= H.sum(axis=1, keepdims=True)
+                W[...] = W == 1.0
+                W /= W.sum(axis=0)
             else:
-                sums = H.sum(axis=1)
-                H /= sums[:, None]
+                sums = W.sum(axis=0)
+                W /= sums
                 top += np.log(sums)
             if out is not None:
-                out[rows] = H
+                out[rows] = W.T
             weights = self.weights[rows]
             likelihood = float(weights @ top)
-            counts = self.label_weights[rows].T @ H
-            H *= weights[:, None]
+            counts = self.label_weights[rows].T @ W.T
+            W *= weights
             garbage: Any = 0.0
             if own:
                 garbage = sum(
-                    moment(self.structure, self._at(piece), H[_within(rows, piece), -1], norms[piece])
+                    moment(self.structure, self._at(piece), W[-1, _within(rows, piece)], norms[piece])
                     for piece in self._pieces(rows)
                 )
             parts.append((likelihood, counts, garbage))
-            return H
+            return W.T
 
         sums = self.rows.sweep(D, respond)
         likelihood = sum(part[0] for part in parts) - 0.5 * mixture.covariance.trace_solve(self.total)
@@ -343,7 +344,7 @@ class MixtureData:
                 H[rows, -1] += mixture.contrast(self._at(rows), norms[rows])
         if leave_out:
             L = H + mixture.log_states()[self.labels]
-            W = np.exp(L - _log_sum(L)[:, None])
+            W = np.exp(L - log_sum(L)[:, None])
             n_states = (W * self.weights[:, None]).sum(axis=0)
             design, penalty = design_of(mixture, own_center=mixture.garbage_center is not mixture.midpoint)
             normal = (design.T * n_states) @ design + np.diag(penalty + 1e-12 * self.count)
@@ -358,30 +359,22 @@ class MixtureData:
         """(P,): probability that each example is informative and rightly labelled."""
         H = self.log_densities(mixture, leave_out) + mixture.log_states()[self.labels]
         own = H[np.arange(len(self.labels)), self.labels]
-        return np.asarray(np.exp(own - _log_sum(H)))
+        return np.asarray(np.exp(own - log_sum(H)))
 
     def log_joint(self, mixture: Mixture, leave_out: bool = False) -> Array:
         """(P,): ln p(x, y) of every example; ``leave_out`` takes its own pull on the centres out."""
         H = self.log_densities(mixture, leave_out) + mixture.log_states()[self.labels]
         norms = self._norms()
         distances = [mixture.covariance.square_distances(self._at(r), norms[r]) for r in self._pieces()]
-        return np.asarray(_log_sum(H) - 0.5 * np.concatenate(distances))
+        return np.asarray(log_sum(H) - 0.5 * np.concatenate(distances))
 
     def log_label_given_input(self, mixture: Mixture, leave_out: bool = False) -> Array:
         """(P,): log p(y | x) of the observed labels under the contaminated model."""
         H = self.log_densities(mixture, leave_out)
         table = mixture.log_states()
-        joint = np.stack([_log_sum(H + row) for row in table], axis=1)
+        joint = np.stack([log_sum(H + row) for row in table], axis=1)
         own = joint[np.arange(len(self.labels)), self.labels]
-        return np.asarray(own - _log_sum(joint))
-
-
-def _log_sum(L: Array) -> Array:
-    """ln of the sum of exp over the few entries of every row."""
-    columns = L.T.copy()
-    top = columns.max(axis=0)
-    columns -= top
-    return np.asarray(top + np.log(np.exp(columns, out=columns).sum(axis=0)))
+        return np.asarray(own - log_sum(joint))
 
 
 def _within(rows: slice, piece: slice) -> slice:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from outlearn.exceptions import DataError
 from outlearn.inference.covariance import Covariance
-from outlearn.inference.mixture import Mixture
+from outlearn.inference.mixture import Mixture, log_sum
 from outlearn.inference.mixture_data import MixtureData
 
 __all__ = ["FittedMixture", "project"]
@@ -116,7 +116,7 @@ class FittedMixture:
         states = np.append((1.0 - self.mixture.states[2]) * self.mixture.class_prior, self.mixture.states[2])
         with np.errstate(divide="ignore"):
             H = self.log_densities(X) + np.log(states)
-        out = np.logaddexp.reduce(H, axis=1)
+        out = log_sum(H)
         for rows, Z, rest in self._blocks(X):
             out[rows] -= 0.5 * _square_distances(self.mixture.covariance, Z, rest)
         return np.asarray(out - self.log_volume)
@@ -125,7 +125,7 @@ class FittedMixture:
         """(P, K): ln p(class | x, informative)."""
         with np.errstate(divide="ignore"):
             H = self.log_densities(X)[:, :-1] + np.log(self.mixture.class_prior)
-        return np.asarray(H - np.logaddexp.reduce(H, axis=1, keepdims=True))
+        return np.asarray(H - log_sum(H)[:, None])
 
     def label_proba(self, X: Any, coin: Array | None = None) -> Array:
         """(P, K): p(y | x) on the contaminated stream; the label of an outlier is a coin, fair if None."""
@@ -133,7 +133,7 @@ class FittedMixture:
         right, wrong, garbage = m.states
         with np.errstate(divide="ignore"):
             H = self.log_densities(X) + np.log(np.append((right + wrong) * m.class_prior, garbage))
-        H -= np.logaddexp.reduce(H, axis=1, keepdims=True)
+        H -= log_sum(H)[:, None]
         posterior = np.exp(H)
         true = right / (right + wrong) if right + wrong > 0.0 else 1.0
         flip = (1.0 - true) / (k - 1.0)
@@ -145,7 +145,7 @@ class FittedMixture:
         """(P,): probability that an example is informative and rightly labelled."""
         H = self.log_densities(X) + self.mixture.log_states()[labels]
         own = H[np.arange(len(labels)), labels]
-        return np.asarray(np.exp(own - np.logaddexp.reduce(H, axis=1)))
+        return np.asarray(np.exp(own - log_sum(H)))
 
     def _blocks(self, X: Any) -> Iterator[tuple[slice, Array, Array]]:
         """Working coordinates by blocks of rows, and the squared length of what they leave out."""
