@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from outlearn.inference import soft_em
-from outlearn.inference.evidence import climb_all, folds, starts_for
+from outlearn.inference.evidence import climb_all, starts_for
+from outlearn.inference.folds import folds
 from outlearn.inference.mixture import Beliefs, simplex
 from outlearn.inference.mixture_data import MixtureData
 from outlearn.inference.mixture_fit import fit_mixture

@@ -21,7 +21,7 @@ from outlearn.estimators.members import Member, Tried
 from outlearn.estimators.soft import SoftSelectionClassifier
 from outlearn.exceptions import DataError
 from outlearn.inference.discriminant import discriminant
-from outlearn.inference.evidence import content_order, folds
+from outlearn.inference.folds import content_order, folds
 from outlearn.inference.pooling import looks_spherical
 from outlearn.inference.results import FitStatus
 from outlearn.inference.robust_logistic import SHARES, RobustLogistic, tuned_robust_logistic
