@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from outlearn.inference.evidence import folds
+from outlearn.inference.folds import folds
 from outlearn.inference.pooling import behind, calibrate, looks_spherical, steady_weights
 from outlearn.inference.robust_logistic import label_loss, robust_logistic, tuned_robust_logistic
 
