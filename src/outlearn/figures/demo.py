@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = ["draw_demo"]
 
-_INFORMATIVE, _GARBAGE = "#1b7837", "#b2182b"
+_INFORMATIVE, _GARBAGE, _PLAIN = "#0072B2", "#D55E00", "#8C8C8C"  # told apart by every kind of colour vision
 
 
 def draw_demo(
@@ -44,7 +44,7 @@ def draw_demo(
 
     names = sorted(errors, key=lambda name: -errors[name])
     angles = [errors[name] for name in names]
-    bars = right.barh(names, angles, color=["#2166ac" if "selection" in n else "#999999" for n in names])
+    bars = right.barh(names, angles, color=[_INFORMATIVE if "selection" in n else _PLAIN for n in names])
     right.bar_label(bars, fmt="%.3f", padding=3)
     right.set_xlim(0.0, 1.15 * max(angles))
     right.set_xlabel("direction error Φ (0.5: blind guess)")
