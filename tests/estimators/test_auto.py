@@ -25,7 +25,7 @@ FAST = ("hebb", "logistic", "robust logistic")
 @pytest.mark.filterwarnings("ignore")
 def test_keeps_the_contract_of_scikit_learn():
     one_of_each_kind = ("hebb", "lda", "logistic")  # robust logistic is the same code with more to tune
-    for result in check_estimator(AutoSelectionClassifier(members=one_of_each_kind, n_folds=3), on_skip=None):
+    for result in check_estimator(AutoSelectionClassifier(members=one_of_each_kind, n_folds=2), on_skip=None):
         assert result["status"] == "passed" or result["check_name"] == "check_array_api_input", result
 
 
