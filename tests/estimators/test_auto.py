@@ -127,6 +127,14 @@ def test_units_do_not_matter():
     assert (plain.predict(T) == scaled.predict(T * units)).mean() > 0.99
 
 
+def test_single_precision_is_dealt_out_as_its_wide_copy():
+    X, _, noisy, _, _ = _breast_cancer(0.3)
+    single = X.astype(np.float32)
+    narrow = AutoSelectionClassifier(members=FAST, random_state=0).fit(single, noisy)
+    wide = AutoSelectionClassifier(members=FAST, random_state=0).fit(single.astype(np.float64), noisy)
+    np.testing.assert_allclose(narrow.coef_, wide.coef_, rtol=0.0, atol=1e-3 * np.abs(wide.coef_).max())
+
+
 def test_says_who_won_and_why():
     X, _, noisy, _, _ = _breast_cancer(0.2)
     model = AutoSelectionClassifier(random_state=0).fit(X, noisy)

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from outlearn.estimators import (
+    AutoSelectionClassifier,
     BayesSelectionClassifier,
     HardSelectionClassifier,
     HebbClassifier,
@@ -65,6 +66,23 @@ def test_other_coordinates_are_seen_not_made(model, shape, dtype):
     tracemalloc.stop()
     # what is kept of every example (its states, fields and probabilities) and a few blocks of rows
     assert peak < 0.4 * X.nbytes + 500 * shape[0] + 8e6, f"{peak / X.nbytes:.2f} of the data"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_copy_in_standard_units(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100_000, 100), dtype=dtype)
+    X += np.arange(100, dtype=dtype)
+    y = rng.integers(0, 2, 100_000)
+    X[::2] += (0.3 * (2 * y[::2, None] - 1)).astype(dtype)
+    model = AutoSelectionClassifier(members=("hebb", "lda"))
+    model.fit(X[:50, :5], y[:50])
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # the copy, what is kept of every example, and the part on which members are compared
+    assert peak < 1.3 * X.nbytes + 100 * 100_000 + 20e6, f"{peak / X.nbytes:.2f} of the data"
 
 
 @pytest.mark.parametrize("model", [HebbClassifier(), SoftSelectionClassifier(**SPHERE)], ids=["hebb", "soft"])

@@ -141,7 +141,7 @@ class AutoSelectionClassifier(SelectionClassifier):
         self._check_parameters()
         X, labels, weights, kept, n_samples = self._training_set(X, y, sample_weight)
         self.units_ = Units.of(X, labels, weights)
-        trial = Trial.of(self, self.units_.inward(X), labels, weights)
+        trial = Trial.of(self, X, self.units_.inward(X), labels, weights)
         tried = trial.run()
         self._choose(trial, tried)
         self.inlier_proba_ = np.zeros(n_samples)

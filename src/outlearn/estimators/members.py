@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from outlearn.estimators.base import SelectionClassifier
+from outlearn.inference.posterior import project
 
 __all__ = ["MEMBERS", "Member", "MemberScore", "MemberTable", "Tried"]
 
@@ -38,7 +39,7 @@ class Member:
 
     def scores(self, Z: Any) -> Array:
         """(P, 1) log odds of the second of two classes, or (P, K) class scores."""
-        return np.asarray(Z @ self.coef.T, dtype=np.float64) + self.intercept
+        return project(Z, self.coef) + self.intercept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -53,16 +53,16 @@ class Trial:
     settings: AutoSelectionClassifier
 
     @classmethod
-    def of(cls, settings: AutoSelectionClassifier, Z: Any, labels: Labels, weights: Array) -> Trial:
+    def of(cls, settings: AutoSelectionClassifier, X: Any, Z: Any, labels: Labels, weights: Array) -> Trial:
         """Deal data in standard units out, equal examples together, whatever their order."""
         k = len(settings.classes_)
-        groups, order = content_order(Z, labels)
-        shown = np.sort(order[: max(_MAX_CELLS // Z.shape[1], 50 * k)])
+        groups, order = content_order(X, labels)
+        shown = np.sort(order[: max(_MAX_CELLS // X.shape[1], 50 * k)])
         fewest = min(len(np.unique(groups[shown][labels[shown] == c])) for c in range(k))
         n_folds = min(settings.n_folds, fewest)
         fold = np.zeros(len(shown), dtype=np.intp)
         if n_folds > 1:
-            fold = folds(Z[shown], labels[shown], n_folds)
+            fold = folds(X[shown], labels[shown], n_folds)
         seed = int(check_random_state(settings.random_state).randint(2**31 - 1))
         return cls(
             Z=Z,

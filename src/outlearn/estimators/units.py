@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = ["Units"]
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
+_BLOCK = 2**18  # numbers in double precision at a time
 _SAME_SCALE = 1.5  # sampling errors by which log variances may scatter and still count as equal
 
 
@@ -35,7 +37,9 @@ class Units:
         members = np.zeros((len(labels), labels.max() + 1))
         members[np.arange(len(labels)), labels] = weights
         counts = members.sum(axis=0)
-        sums = np.asarray(X.T @ members, dtype=np.float64)
+        sums = np.zeros((X.shape[1], len(counts)))
+        for rows in _blocks(X):
+            sums += np.asarray(X[rows].T @ members[rows], dtype=np.float64)
         mean = sums.sum(axis=1) / total
         between = (sums**2 / np.maximum(counts, 1e-300)).sum(axis=1) / total - mean**2
         if sparse.issparse(X):
@@ -43,7 +47,7 @@ class Units:
             variance = np.maximum(square - mean**2, 1e-12 * square)
             mean = np.zeros_like(mean)
         else:
-            variance = weights @ (np.asarray(X, dtype=np.float64) - mean) ** 2 / total
+            variance = sum(weights[rows] @ (X[rows] - mean) ** 2 for rows in _blocks(X)) / total
         rest = variance - _slope(between, variance) * between
         logs = np.log(np.maximum(rest, 1e-3 * variance))
         if logs.std() < _SAME_SCALE * np.sqrt(2.0 / total):
@@ -56,15 +60,24 @@ class Units:
         return float(np.log(self.scale).sum())
 
     def inward(self, X: Any) -> Any:
-        """Data in standard units."""
+        """Data in standard units: one copy, single precision if they came so."""
         if sparse.issparse(X):
             return (X @ sparse.diags(1.0 / self.scale)).tocsr()
-        return (np.asarray(X, dtype=np.float64) - self.center) / self.scale
+        Z = np.empty_like(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+        for rows in _blocks(X):
+            Z[rows] = (X[rows] - self.center) / self.scale
+        return Z
 
     def outward(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Turn a linear rule in standard units into one in the units of the data."""
         coef = coef / self.scale
         return coef, intercept - coef @ self.center
+
+
+def _blocks(X: Any) -> Iterator[slice]:
+    """Rows in parts that are small beside the data."""
+    step = X.shape[0] if sparse.issparse(X) else max(1, _BLOCK // X.shape[1])
+    return (slice(start, start + step) for start in range(0, X.shape[0], step))
 
 
 def _slope(x: Array, y: Array) -> float:

@@ -45,19 +45,19 @@ def discriminant(X: Any, labels: Labels, n_classes: int, weights: Array) -> Disc
     >>> bool(((X @ rule.coef[0] + rule.intercept[0] > 0) == y).all())
     True
     """
-    X = np.asarray(X, dtype=np.float64)
     members = np.zeros((len(labels), n_classes))
     members[np.arange(len(labels)), labels] = weights
     counts = members.sum(axis=0)
     total, n = float(counts.sum()), X.shape[1]
     if (counts <= 0.0).any():
         raise DataError("a class has no examples")
-    means = (members.T @ X) / counts[:, None]
     wide = len(X) < n
+    step = len(X) if wide else max(1, _BLOCK // n)
+    blocks = [slice(start, start + step) for start in range(0, len(X), step)]
+    means = np.asarray(sum(members[rows].T @ X[rows] for rows in blocks)) / counts[:, None]
     norms = np.empty(len(X))
     gram = np.zeros((min(X.shape),) * 2)
-    for start in range(0, len(X), len(X) if wide else max(1, _BLOCK // n)):
-        rows = slice(start, len(X) if wide else start + max(1, _BLOCK // n))
+    for rows in blocks:
         R = X[rows] - means[labels[rows]]
         norms[rows] = np.einsum("ij,ij->i", R, R)
         R *= np.sqrt(weights[rows] / total)[:, None]

@@ -14,7 +14,7 @@ __all__ = ["content_order", "folds"]
 
 Array = NDArray[np.float64]
 
-_HASHED = 1 << 17  # numbers hashed at once
+_HASHED = 1 << 16  # numbers hashed at once
 
 
 def content_order(X: Any, labels: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -39,7 +39,7 @@ def _content(X: Any) -> NDArray[np.uint64]:
     out = np.zeros(p, dtype=np.uint64)
     if sparse.issparse(X):
         X = X.tocsr()
-        low, high = column_range(X)
+        low, high = (np.asarray(end, dtype=np.float64) for end in column_range(X))
         width = np.where(high > low, high - low, 1.0)
         empty = _hashed((0.0 - low) / width)
         step = max(1, _HASHED * p // max(X.nnz, 1))
@@ -50,7 +50,8 @@ def _content(X: Any) -> NDArray[np.uint64]:
             rows = np.repeat(np.arange(k, min(p, k + step)), np.diff(X.indptr[k : k + step + 1]))
             np.add.at(out, rows, change)
         return out
-    low, high = X.min(axis=0), X.max(axis=0)
+    # in double precision, so that single-precision data are dealt out as their wide copy would be
+    low, high = (np.asarray(end, dtype=np.float64) for end in (X.min(axis=0), X.max(axis=0)))
     width = np.where(high > low, high - low, 1.0)
     step = max(1, _HASHED // n)
     for k in range(0, p, step):
