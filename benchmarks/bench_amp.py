@@ -29,7 +29,7 @@ def rows() -> Iterator[Row]:
             results["amp"] = amp(data.X, data.y, **settings)
 
         def em(data: Any = data, settings: Any = settings, results: Any = results) -> None:
-            results["em"] = soft_em(data.X, data.y, start="hebb", **settings)
+            results["em"] = soft_em(data.X, data.y, init="hebb", **settings)
 
         passing, climbing = interleaved(message_passing, em, repeats=1)
         angles = {

@@ -43,7 +43,7 @@ def _fits(n: int, p: int, repeats: int) -> Iterator[Row]:
     def engine(tol: float) -> object:
         learn = ("contamination", "noise_variance")
         return soft_em(
-            data.X, data.y, contamination=0.5, noise_variance=0.1, learn=learn, start="hebb", tol=tol
+            data.X, data.y, contamination=0.5, noise_variance=0.1, learn=learn, init="hebb", tol=tol
         )
 
     def peer(tol: float) -> GaussianMixture:

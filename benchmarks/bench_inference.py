@@ -72,7 +72,7 @@ def many_starts() -> Iterator[Row]:
             starts = np.random.default_rng(1).standard_normal((32, n)) / np.sqrt(n)
             belief = {"contamination": 0.73, "noise_variance": 0.1, "max_iter": 12, "tol": 1e-5}
             works = [
-                lambda s=s, data=data, belief=belief: soft_em(data.X, data.y, start=s, **belief)
+                lambda s=s, data=data, belief=belief: soft_em(data.X, data.y, init=s, **belief)
                 for s in (starts, starts[:1])
             ]
             all_of_them, one = interleaved(*works, repeats=3)
@@ -93,7 +93,7 @@ def acceleration() -> Iterator[Row]:
                         data.y,
                         contamination=ensemble.outlier_fraction,
                         noise_variance=0.1,
-                        start=start,
+                        init=start,
                         n_init=1,
                         rng=seed,
                         accelerate=accelerate,
@@ -113,7 +113,7 @@ def reduced_form() -> Iterator[Row]:
         with mock.patch.object(Reduction, "patience", return_value=None):
             soft_em(data.X, data.y, **belief, **options)
 
-    for name, options in (("hebb start", {"start": "hebb"}), ("8 starts", {})):
+    for name, options in (("hebb start", {"init": "hebb"}), ("8 starts", {})):
         slow, fast = interleaved(direct, lambda o=options: soft_em(data.X, data.y, **belief, **o), repeats=3)
         detail = f"P=500 N=20000, whole fits, {name}"
         yield Row(what="rows / inner products", ratio=slow / fast, detail=detail)

@@ -62,9 +62,9 @@ def run(learner: str, data, y, world) -> float:
             label_noise=world["label_noise"] or None,
         ).center
     elif learner == "soft":
-        J = soft_em(X, y, **known, start="hebb").center
+        J = soft_em(X, y, **known, init="hebb").center
     elif learner == "hard":
-        J = hard_em(X, y, **known, start="hebb").center
+        J = hard_em(X, y, **known, init="hebb").center
     elif learner == "logistic":
         Z = X * np.sqrt(gamma)
         J = LogisticRegression(C=1.0, fit_intercept=False, max_iter=2000).fit(Z, y).coef_.ravel()

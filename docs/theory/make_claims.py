@@ -100,7 +100,7 @@ def run_one(
     unit = data.center / np.sqrt(n)
     if learner == "spread":
         energies = [
-            soft_em(data.X, data.y, **known, start="random", n_init=1, accelerate=False, rng=rng).energy / n
+            soft_em(data.X, data.y, **known, init="random", n_init=1, accelerate=False, rng=rng).energy / n
             for _ in range(8)
         ]
         return {"spread": float(np.std(energies))}
@@ -114,7 +114,7 @@ def run_one(
     else:
         fit = {"soft": soft_em, "hard": hard_em}[learner]
         extra = {"n_init": 1} if start == "random" else {}
-        center = fit(data.X, data.y, **known, start=at, rng=rng, **extra).center
+        center = fit(data.X, data.y, **known, init=at, rng=rng, **extra).center
     R, Q = float(center @ unit), float(center @ center)
     return {"R": R, "Q": Q, "Φ": float(angle(R, Q)), "Δ": Q - 2 * R + 1}
 

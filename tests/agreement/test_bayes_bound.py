@@ -63,12 +63,12 @@ def test_overlap_follows_the_theory_step_by_step():
 def test_start_by_message_passing_brings_hard_selection_to_its_informative_branch():
     data = sample(Ensemble(3.5, GAMMA), 200, ALPHA * 200, rng=1)
     settings = {"contamination": float(expit(3.5)), "noise_variance": 1 / GAMMA}
-    begun = hard_em(data.X, data.y, start="amp", **settings)
-    lost = hard_em(data.X, data.y, start="hebb", **settings)
+    begun = hard_em(data.X, data.y, init="amp", **settings)
+    lost = hard_em(data.X, data.y, init="hebb", **settings)
     assert error(begun.center, data) < 0.22
     assert begun.energy < lost.energy - 10.0
     assert error(lost.center, data) > 0.4
-    soft = soft_em(data.X, data.y, start="amp", **settings)
+    soft = soft_em(data.X, data.y, init="amp", **settings)
     assert soft.converged
 
 

@@ -84,7 +84,7 @@ def hard_run(e: Ensemble, n: int, p: int, seed: int) -> tuple[list[float], list[
             data.y,
             contamination=e.outlier_fraction,
             noise_variance=1 / e.gamma,
-            start=starts,
+            init=starts,
             rng=seed,
         )
         fit = again if fit is None or again.energy < fit.energy else fit

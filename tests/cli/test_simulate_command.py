@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pandas as pd
@@ -147,8 +148,12 @@ def test_an_interrupt_at_a_screen_keeps_what_is_done(tmp_path):
         stderr=slave,
         stdout=subprocess.PIPE,
         env=os.environ | {"OMP_NUM_THREADS": "1", "TERM": "xterm"},
+        # a suite that runs in the background ignores interrupts, and so would its children
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         os.close(slave)
+        limit = threading.Timer(60.0, process.kill)
+        limit.start()
         shown = b""
         while b" left" not in shown:
             shown += os.read(master, 4096)
@@ -159,6 +164,7 @@ def test_an_interrupt_at_a_screen_keeps_what_is_done(tmp_path):
                 shown += chunk
         except OSError:  # the other end has gone
             pass
+        limit.cancel()
         assert process.wait(timeout=30) == 130
     os.close(master)
     assert b"run the same command again to go on" in shown

@@ -60,7 +60,7 @@ def test_free_energy_is_stationary_in_every_belief(label_noise):
         noise_variance=0.1,
         label_noise=label_noise,
         tol=1e-11,
-        start="zero",
+        init="zero",
     )
     assert found.converged
     prior = np.asarray(SelectionPrior.of(0.7, label_noise).weights)
@@ -90,7 +90,7 @@ def test_free_energy_is_stationary_in_every_belief(label_noise):
 def test_learned_parameters_make_the_evidence_stationary():
     data = draw(1.0, 40, 400, seed=3)
     Y = data.X * data.y[:, None]
-    found = amp(data.X, data.y, contamination=0.6, noise_variance=0.2, learn=ALL, tol=1e-9, start="zero")
+    found = amp(data.X, data.y, contamination=0.6, noise_variance=0.2, learn=ALL, tol=1e-9, init="zero")
     W, m, s = found.posterior, found.center, found.center_std[0] ** 2
     u = W @ found.values
     T, S = (u * (1 - u)).sum(), s * m.size
@@ -123,7 +123,7 @@ def test_evidence_of_few_examples_is_that_of_counting(seed, label_noise):
     v = rng.choice(values, p=weights, size=p)
     Y = np.outer(v, c) + rng.normal(size=(p, n)) * np.sqrt(0.3)
     exact = evidence_by_counting(Y, values, weights, 0.3, 1 / n)
-    found = amp(Y, selection=prior, noise_variance=0.3, start="zero")
+    found = amp(Y, selection=prior, noise_variance=0.3, init="zero")
     assert found.converged
     # Labels by a coin cost ln 2 each; the approximation is wrong by 1/N per pair of examples.
     assert found.energy - p * np.log(2) == pytest.approx(exact, abs=0.25)
@@ -224,7 +224,7 @@ def test_cavity_fields_are_those_of_the_fit_without_the_example():
     Y = data.X * data.y[:, None]
     chosen = np.arange(0, 600, 40)
     left_out = np.array(
-        [Y[k] @ amp(np.delete(Y, k, axis=0), start=found.center, **settings).center for k in chosen]
+        [Y[k] @ amp(np.delete(Y, k, axis=0), init=found.center, **settings).center for k in chosen]
     )
     plain = Y[chosen] @ found.center
     shift = np.abs(plain - left_out).mean()
@@ -256,7 +256,7 @@ def test_sphere_holds_its_radius_and_agrees_with_the_gaussian():
     assert abs(free.center @ free.center + (free.center_std**2).sum() - 1.0) > 1e-4
     assert np.linalg.norm(ball.center - free.center) < 0.1 * np.linalg.norm(free.center)
     # Safe steps end at the same point.
-    slow = amp(data.X, data.y, center_prior="sphere", start=np.full(400, 0.05), **settings)
+    slow = amp(data.X, data.y, center_prior="sphere", init=np.full(400, 0.05), **settings)
     np.testing.assert_allclose(slow.center, ball.center, atol=1e-6)
 
 
@@ -265,7 +265,7 @@ def test_the_mirror_image_is_turned_upright():
     data = draw(0.0, 60, 1200, 4)
     settings = {"contamination": 0.5, "label_noise": 0.05, "noise_variance": 0.1, "learn": ("label_noise",)}
     center = data.center / np.sqrt(60)
-    upright, mirrored = (amp(data.X, data.y, start=sign * center, **settings) for sign in (1.0, -1.0))
+    upright, mirrored = (amp(data.X, data.y, init=sign * center, **settings) for sign in (1.0, -1.0))
     assert mirrored.label_noise < 0.1
     np.testing.assert_allclose(mirrored.center, upright.center, atol=1e-4)
     np.testing.assert_allclose(mirrored.posterior, upright.posterior, atol=0.01)
@@ -352,11 +352,11 @@ def test_reads_are_counted_and_single_precision_agrees():
         ({"learn": "gamma"}, "learn"),
         ({"learn": ("label_noise",)}, "label_noise to begin from"),
         ({"learn": ("center_variance",), "center_prior": "sphere"}, "radius"),
-        ({"start": "middle"}, "start"),
-        ({"start": np.full(5, np.nan)}, "start"),
-        ({"start": np.full(5, 1e200)}, "start"),
-        ({"start": np.ones((2, 5))}, "start"),
-        ({"start": {}}, "start"),
+        ({"init": "middle"}, "init"),
+        ({"init": np.full(5, np.nan)}, "init"),
+        ({"init": np.full(5, 1e200)}, "init"),
+        ({"init": np.ones((2, 5))}, "init"),
+        ({"init": {}}, "init"),
         ({"rng": 0.5}, "rng"),
         ({"damping": 1.0}, "damping"),
         ({"max_iter": 0}, "max_iter"),

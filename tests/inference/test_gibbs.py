@@ -157,11 +157,11 @@ def test_tempering_crosses_between_two_modes():
     Y = np.outer(side, [1.0, 0.0]) + np.array([0.0, 0.4]) + 0.35 * rng.normal(size=(2 * p, n))
     Y[p:] = Y[:p] * [-1.0, 1.0]
     settings = {"contamination": 0.5, "noise_variance": 0.15, "center_variance": 1.0, "n_chains": 4}
-    stuck = gibbs(Y, start=np.array([1.0, 0.4]), burn_in=0, n_draws=400, rng=0, **settings)
+    stuck = gibbs(Y, init=np.array([1.0, 0.4]), burn_in=0, n_draws=400, rng=0, **settings)
     assert stuck.center[0] > 0.7
     tempered = gibbs(
         Y,
-        start=np.array([1.0, 0.4]),
+        init=np.array([1.0, 0.4]),
         burn_in=200,
         n_draws=3000,
         n_temperatures=8,
@@ -213,7 +213,7 @@ def _hard_problem():
         ({"hottest": 0.0}, "hottest"),
         ({"hottest": "hot"}, "hottest"),
         ({"rng": "seed"}, "rng"),
-        ({"start": "hebb"}, "start"),
+        ({"init": "hebb"}, "init"),
         ({"contamination": 1.2}, "contamination"),
         ({"noise_variance": -1.0}, "noise_variance"),
     ],

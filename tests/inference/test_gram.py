@@ -47,7 +47,7 @@ def test_same_fit(em, learn, dressed, monkeypatch):
 def test_energy_never_rises():
     d = data()
     fit = soft_em(
-        d.X, d.y, contamination=0.7, noise_variance=0.05, start="random", rng=0, trace=True, n_init=9
+        d.X, d.y, contamination=0.7, noise_variance=0.05, init="random", rng=0, trace=True, n_init=9
     )
     assert len(fit.energies) > 3
     assert (np.diff(fit.energies) <= 1e-8).all()
@@ -77,7 +77,7 @@ def test_patience_is_what_the_inner_products_cost():
 def test_a_short_fit_never_makes_them(monkeypatch):
     monkeypatch.setattr("outlearn.inference.gram._gram", None)
     d = data()
-    soft_em(d.X, d.y, contamination=0.5, noise_variance=0.05, start="hebb", max_iter=5)
+    soft_em(d.X, d.y, contamination=0.5, noise_variance=0.05, init="hebb", max_iter=5)
 
 
 def test_rank():

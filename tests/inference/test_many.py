@@ -31,14 +31,14 @@ def test_each_as_if_it_were_alone(many, one, accelerate, dtype):
     X, y = problems(dtype)
     starts = np.random.default_rng(0).normal(size=(RUNS, N)) / np.sqrt(N)
     extra = {"accelerate": True} if accelerate else {}
-    got = many(X, y, **BELIEF, start=starts, tol=1e-5, keep_proba=True, n_threads=2, **extra)
+    got = many(X, y, **BELIEF, init=starts, tol=1e-5, keep_proba=True, n_threads=2, **extra)
     for k in range(RUNS):
         want = one(
             X[k],
             y[k],
             contamination=BELIEF["contamination"][k],
             noise_variance=0.125,
-            start=starts[k],
+            init=starts[k],
             tol=1e-5,
             accelerate=accelerate,
         )
@@ -59,7 +59,7 @@ def test_hebb_start_is_hebbs():
             y[k],
             contamination=BELIEF["contamination"][k],
             noise_variance=0.125,
-            start="hebb",
+            init="hebb",
             accelerate=False,
         )
         np.testing.assert_allclose(got.centers[k], want.center, rtol=1e-9)
@@ -71,7 +71,7 @@ def test_threads_and_order_change_nothing():
     def fill(run, data, signs):
         data[...], signs[...] = X[run], y[run]
 
-    options = {"start": "auto", "n_init": 3, "rng": 1}
+    options = {"init": "auto", "n_init": 3, "rng": 1}
     a = hard_em_many(X, y, **BELIEF, **options)
     b = hard_em_many(fill, shape=X.shape, n_threads=3, **BELIEF, **options)
     np.testing.assert_array_equal(a.centers, b.centers)
@@ -98,8 +98,8 @@ def test_ends_are_said():
         ({"contamination": 0.0}, ParameterError, "hebb"),
         ({"contamination": [0.5, 0.5]}, ParameterError, "contamination"),
         ({"noise_variance": -1.0}, ParameterError, "noise_variance"),
-        ({"start": "spectral"}, ParameterError, "start"),
-        ({"start": np.zeros((2, N))}, DataError, "start"),
+        ({"init": "spectral"}, ParameterError, "init"),
+        ({"init": np.zeros((2, N))}, DataError, "init"),
         ({"max_iter": 0}, ParameterError, "max_iter"),
         ({"tol": 2.0}, ParameterError, "tol"),
         ({"n_threads": 0}, ParameterError, "n_threads"),

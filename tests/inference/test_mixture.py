@@ -153,7 +153,7 @@ def test_agrees_with_the_papers_engine():
     beliefs = Beliefs(contamination=0.5, noise_variance=0.1, center_variance=1 / 40)
     fit = fit_mixture(mixture_data, beliefs, mixture_at(mixture_data, beliefs, mixture_data.hebb), tol=1e-9)
     paper = soft_em(
-        X, 2 * y - 1, contamination=0.5, noise_variance=0.1, center_variance=1 / 40, start="hebb", tol=1e-9
+        X, 2 * y - 1, contamination=0.5, noise_variance=0.1, center_variance=1 / 40, init="hebb", tol=1e-9
     )
     np.testing.assert_allclose(fit.mixture.centers[0], paper.center, atol=1e-6)
 

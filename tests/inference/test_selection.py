@@ -91,7 +91,7 @@ def test_learned_contamination_and_noise_are_stationary():
 def test_learned_center_variance_minimises_the_variational_energy(hard):
     data, belief = problem(n=30, p=1000)
     em = hard_em if hard else soft_em
-    fit = em(data.X, data.y, **belief, learn=EVERYTHING, tol=1e-12, max_iter=5000, start="spectral")
+    fit = em(data.X, data.y, **belief, learn=EVERYTHING, tol=1e-12, max_iter=5000, init="spectral")
     kept = fit.inlier_proba.sum()
     spread = 1 / (1 / fit.center_variance + kept / fit.noise_variance)
     base = variational_energy(fit, data.X, data.y, spread=spread, hard=hard)
@@ -128,7 +128,7 @@ def test_energy_never_rises(accelerate, em, learn, eta):
             noise_variance=0.2,
             learn=learn,
             accelerate=accelerate,
-            start=start,
+            init=start,
             n_init=1,
             rng=4,
             trace=True,
@@ -140,7 +140,7 @@ def test_energy_never_rises(accelerate, em, learn, eta):
 
 def test_accelerated_and_plain_reach_the_same_point():
     data = sample(Ensemble(eta=1.0, gamma=10.0), 50, 1000, rng=0)
-    options = {"contamination": 0.73, "noise_variance": 0.1, "start": "hebb", "tol": 1e-10}
+    options = {"contamination": 0.73, "noise_variance": 0.1, "init": "hebb", "tol": 1e-10}
     plain = soft_em(data.X, data.y, accelerate=False, **options)
     fast = soft_em(data.X, data.y, accelerate=True, **options)
     assert fast.n_reads < plain.n_reads
@@ -159,12 +159,12 @@ def test_hard_multi_start_finds_the_best_selection_of_all(seed):
 def test_order_parameters_of_the_theory():
     soft, hard = Ensemble(eta=0.0, gamma=10.0), Ensemble(eta=1.0, gamma=10.0)
     data = sample(soft, 400, 8000, rng=2)
-    fit = soft_em(data.X, data.y, contamination=0.5, noise_variance=0.1, rng=0, start="hebb")
+    fit = soft_em(data.X, data.y, contamination=0.5, noise_variance=0.1, rng=0, init="hebb")
     got = overlaps(20 * fit.center, data.center)
     np.testing.assert_allclose(got.angle, 0.0332, atol=0.002)
     np.testing.assert_allclose(got.Q, 0.9847, atol=0.02)
     data = sample(hard, 400, 8000, rng=2)
-    fit = hard_em(data.X, data.y, contamination=hard.outlier_fraction, noise_variance=0.1, start="spectral")
+    fit = hard_em(data.X, data.y, contamination=hard.outlier_fraction, noise_variance=0.1, init="spectral")
     # the printed free energy would give 1.061; single samples scatter by 0.015
     np.testing.assert_allclose(overlaps(20 * fit.center, data.center).Q, 1.067, atol=0.02)
 
@@ -189,7 +189,7 @@ def test_without_outliers_it_is_hebbs_rule(em):
 def test_sample_weights_count_examples(em, learn):
     data, belief = problem(n=8, p=120)
     counts = np.random.default_rng(0).integers(0, 3, size=120)
-    options = {**belief, "learn": learn, "start": "hebb", "accelerate": False}
+    options = {**belief, "learn": learn, "init": "hebb", "accelerate": False}
     weighted = em(data.X, data.y, sample_weight=counts, **options)
     repeated = em(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), **options)
     np.testing.assert_allclose(weighted.center, repeated.center, rtol=1e-9)
@@ -200,9 +200,9 @@ def test_sample_weights_count_examples(em, learn):
 @pytest.mark.parametrize("em", [soft_em, hard_em])
 def test_units_do_not_matter(em):
     data, belief = problem()
-    one = em(data.X, data.y, **belief, start="hebb")
+    one = em(data.X, data.y, **belief, init="hebb")
     belief["noise_variance"] *= 1e6
-    other = em(1e3 * data.X, data.y, **belief, center_variance=1e6 / 12, start="hebb")
+    other = em(1e3 * data.X, data.y, **belief, center_variance=1e6 / 12, init="hebb")
     assert one.n_iter == other.n_iter
     np.testing.assert_allclose(other.center, 1e3 * one.center, rtol=1e-9)
 
@@ -210,7 +210,7 @@ def test_units_do_not_matter(em):
 @pytest.mark.parametrize("em", [soft_em, hard_em])
 def test_storage_does_not_matter(em):
     data, belief = problem(n=15, p=3000)
-    belief |= {"start": "spectral", "tol": 1e-6}
+    belief |= {"init": "spectral", "tol": 1e-6}
     want = em(data.X, data.y, **belief)
     for X, tol in (
         (np.asfortranarray(data.X), 1e-9),
@@ -247,7 +247,7 @@ def test_anything_that_reads_will_do():
 
 def test_rejecting_everything_is_said():
     data = sample(Ensemble(eta=0.0, gamma=10.0), 50, 100, rng=0)
-    fit = hard_em(data.X, data.y, contamination=0.999, noise_variance=0.1, start="hebb")
+    fit = hard_em(data.X, data.y, contamination=0.999, noise_variance=0.1, init="hebb")
     assert fit.status is FitStatus.ALL_REJECTED
     assert not fit.converged
     assert not fit.inlier_proba.any()
@@ -256,7 +256,7 @@ def test_rejecting_everything_is_said():
 
 def test_a_centre_that_vanishes_is_said():
     garbage = np.random.default_rng(0).normal(size=(400, 20))
-    fit = soft_em(garbage, contamination=0.9, noise_variance=1.0, learn=("center_variance",), start="hebb")
+    fit = soft_em(garbage, contamination=0.9, noise_variance=1.0, learn=("center_variance",), init="hebb")
     assert fit.status is FitStatus.COLLAPSED
 
 
@@ -292,10 +292,10 @@ def test_max_iter_is_said():
         ({"center_variance": -1.0}, "center_variance"),
         ({"center_variance": np.inf}, "center_variance"),
         ({"learn": ("gamma",)}, "learn"),
-        ({"start": "nowhere"}, "start"),
-        ({"start": [1.0, 2.0]}, "start"),
-        ({"start": [np.nan]}, "start"),
-        ({"start": [1e200]}, "start"),
+        ({"init": "nowhere"}, "init"),
+        ({"init": [1.0, 2.0]}, "init"),
+        ({"init": [np.nan]}, "init"),
+        ({"init": [1e200]}, "init"),
         ({"rng": "seed"}, "rng"),
         ({"n_init": -1}, "n_init"),
         ({"max_iter": 0}, "max_iter"),

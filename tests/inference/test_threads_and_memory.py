@@ -24,7 +24,7 @@ def make(order, dtype, p=12_000, n=300):
 
 @pytest.mark.parametrize("order", ["C", "F", "csr"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("em", "options"), [(soft_em, {"start": "hebb"}), (soft_em, {}), (hard_em, {})])
+@pytest.mark.parametrize(("em", "options"), [(soft_em, {"init": "hebb"}), (soft_em, {}), (hard_em, {})])
 def test_no_hidden_copy(order, dtype, em, options):
     X = make(order, dtype)
     y = np.where(np.random.default_rng(1).random(X.shape[0]) < 0.5, -1.0, 1.0)
@@ -51,7 +51,7 @@ def test_the_reduced_form_is_small():
 def test_threads_change_nothing(order, monkeypatch):
     monkeypatch.setattr(rows_module, "_ONE_THREAD_BYTES", 0)
     X = make(order, np.float64, 3000, 20)
-    for options in ({"start": "hebb"}, {}):
+    for options in ({"init": "hebb"}, {}):
         one = soft_em(X, **BELIEF, **options)
         three = soft_em(X, **BELIEF, **options, n_threads=3)
         np.testing.assert_allclose(three.center, one.center, rtol=1e-10, atol=1e-13)

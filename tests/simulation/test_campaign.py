@@ -210,10 +210,10 @@ def test_failures_are_counted_not_dropped(monkeypatch, name):
     task = Task.from_dict(TASKS[0].to_dict() | {"draw": draw})
     original = getattr(run_module, name)
 
-    def sometimes(reads, *, start, **settings):
-        if (start[..., 0] > 0).any():
+    def sometimes(reads, *, init, **settings):
+        if (init[..., 0] > 0).any():
             raise OutlearnError("on purpose")
-        return original(reads, start=start, **settings)
+        return original(reads, init=init, **settings)
 
     monkeypatch.setattr(run_module, name, sometimes)
     stats = Campaign(task, seed=4).run()[task]
@@ -266,7 +266,7 @@ def test_the_energy_is_the_models_without_the_constants_of_the_data():
     from outlearn.inference.soft import soft_em
 
     fit = soft_em(
-        data.X, data.y, contamination=1 / (1 + np.exp(-1.0)), noise_variance=1 / 8.0, start="hebb", tol=1e-8
+        data.X, data.y, contamination=1 / (1 + np.exp(-1.0)), noise_variance=1 / 8.0, init="hebb", tol=1e-8
     )
     J = np.sqrt(20) * fit.center
     direct = soft_energy(J, data.X, data.y, ensemble)

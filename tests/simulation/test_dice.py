@@ -199,7 +199,7 @@ def test_a_compiled_run_is_em_on_one_matrix(hard, start, max_iter):
     Y = (G / np.sqrt(10.0) + np.outer(V, B / np.sqrt(n)))[None]
     full = (hard_em_many if hard else soft_em_many)(
         Y,
-        start="hebb" if start == "hebb" else begin[None],
+        init="hebb" if start == "hebb" else begin[None],
         contamination=1.0 / (1.0 + np.exp(-1.0)),
         noise_variance=1.0 / 8.0,
         tol=1e-9,

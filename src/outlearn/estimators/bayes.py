@@ -202,7 +202,7 @@ class BayesSelectionClassifier(SelectionClassifier):
             # EM's optimum may lie in a valley that message passing does not enter from Hebb's rule.
             settings["noise_variance"] = scale
             settings["center_variance"] = max(settings["center_variance"], float(guess @ guess) / guess.size)
-            runs.append(amp(rows, start=guess, max_iter=self.max_iter, tol=self.tol, **settings))
+            runs.append(amp(rows, init=guess, max_iter=self.max_iter, tol=self.tol, **settings))
         best = min(runs, key=lambda run: (not run.converged, run.energy))
         if best.converged or self.algorithm == "amp":
             return best

@@ -155,12 +155,12 @@ def _measure(e: Ensemble, n: int, alpha: float, runs: int, rates: Array, seed: i
         data = sample(e, n, round(alpha * n), rng)
         while not 0 < data.informative.sum() < data.n_samples:
             data = sample(e, n, round(alpha * n), rng)
-        soft = soft_em(data.X, data.y, start="random", n_init=1, accelerate=False, rng=rng, **known)
+        soft = soft_em(data.X, data.y, init="random", n_init=1, accelerate=False, rng=rng, **known)
         fits: dict[str, Any] = {
             "amp": amp(data.X, data.y, rng=rng, **known),
             "soft": soft,
             # from random starts hard selection often ends with nothing selected (figure 6)
-            "hard": hard_em(data.X, data.y, start=soft.center, n_init=1, accelerate=False, **known),
+            "hard": hard_em(data.X, data.y, init=soft.center, n_init=1, accelerate=False, **known),
             "hebb": hebb(data.X, data.y, noise_variance=1.0 / e.gamma),
         }
         for name, fit in fits.items():

@@ -139,7 +139,7 @@ def amp(
     selection: SelectionPrior | None = None,
     center_prior: Literal["gaussian", "sphere"] = "gaussian",
     learn: Iterable[str] = (),
-    start: str | ArrayLike = "auto",
+    init: str | ArrayLike = "auto",
     damping: float | Literal["adaptive"] = "adaptive",
     max_iter: int = 1000,
     tol: float = 1e-6,
@@ -165,7 +165,7 @@ def amp(
     learn
         Any of "contamination", "label_noise", "noise_variance", "center_variance": set along the way to
         the values of largest evidence (with ``selection``, "contamination" learns all its weights).
-    start
+    init
         "zero" (the prior mean, as state evolution; its first step is Hebb's rule, so "hebb" is the same),
         "random", "spectral", an array (N,), or "auto": zero, but spectral where the mean of V is 0; from
         several guesses of the contamination where that is learned, of which only the one of largest
@@ -207,7 +207,7 @@ def amp(
         damping = number("damping", damping, "'adaptive' or a number in [0, 1)", lambda d: 0.0 <= d < 1.0)
     tol, max_iter = positive("tol", tol), count("max_iter", max_iter)
 
-    starts = _starts(rows, model, start, generator("rng", rng))
+    starts = _starts(rows, model, init, generator("rng", rng))
     runs = [(name, Passing(rows, begin, center, damping, tol, on_step)) for name, begin, center in starts]
     if len(runs) > 1:
         for _, run in runs:
@@ -263,16 +263,16 @@ def _upright(result: AmpResult) -> AmpResult:
 
 
 def _starts(
-    rows: Reads, model: Model, start: str | ArrayLike, rng: np.random.Generator
+    rows: Reads, model: Model, init: str | ArrayLike, rng: np.random.Generator
 ) -> list[tuple[str, Model, Array | None]]:
     """Name, model and centre (None: the prior mean) of every start."""
     n = rows.shape[1]
-    if not isinstance(start, str):
-        centers = given_centers(start, n)
+    if not isinstance(init, str):
+        centers = given_centers(init, n)
         if len(centers) != 1:
-            raise ParameterError("start", f"an array of shape {np.shape(start)}", f"a name, or {n} numbers")
+            raise ParameterError("init", f"an array of shape {np.shape(init)}", f"a name, or {n} numbers")
         return [("given", model, centers[0])]
-    if start == "auto":
+    if init == "auto":
         name = "zero" if model.selection.mean != 0.0 else "spectral"
         begin = None if name == "zero" else _named(rows, model, "spectral", rng)
         if "contamination" not in model.learn or model.selection.contamination == 0.0:
@@ -282,11 +282,11 @@ def _starts(
         return [(f"{name}, contamination {given:.3g}", model, begin)] + [
             (f"{name}, contamination {g:.3g}", _with_contamination(model, g), begin) for g in guesses
         ]
-    if start in ("zero", "hebb"):
-        return [(start, model, None)]
-    if start in ("random", "spectral"):
-        return [(start, model, _named(rows, model, start, rng))]
-    raise ParameterError("start", start, "'auto', 'zero', 'hebb', 'random', 'spectral' or an array")
+    if init in ("zero", "hebb"):
+        return [(init, model, None)]
+    if init in ("random", "spectral"):
+        return [(init, model, _named(rows, model, init, rng))]
+    raise ParameterError("init", init, "'auto', 'zero', 'hebb', 'random', 'spectral' or an array")
 
 
 def _with_contamination(model: Model, guess: float) -> Model:

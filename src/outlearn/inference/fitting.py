@@ -42,7 +42,7 @@ def fit(
     noise_variance: float,
     center_variance: float | None,
     learn: Iterable[str],
-    start: str | ArrayLike,
+    init: str | ArrayLike,
     n_init: int,
     max_iter: int,
     tol: float,
@@ -68,7 +68,7 @@ def fit(
             tol=_reachable(tol, reads),
             max_iter=max_iter,
         )
-        for name, make in planned(start, n_init, hard, reads.shape[1])
+        for name, make in planned(init, n_init, hard, reads.shape[1])
     ]
     scheme = squarem if accelerate else plain
     going = descend(problem, climbs, scheme, Reduction.patience(reads, len(climbs)))

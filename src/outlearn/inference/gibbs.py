@@ -143,7 +143,7 @@ def gibbs(
     burn_in: int | None = None,
     n_temperatures: int = 1,
     hottest: float = 0.3,
-    start: str | ArrayLike = "prior",
+    init: str | ArrayLike = "prior",
     sample_weight: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
     n_threads: int = 1,
@@ -164,7 +164,7 @@ def gibbs(
     n_temperatures, hottest
         Above one: every chain has so many replicas with the likelihood to a power between 1 and
         ``hottest``, and neighbours exchange (parallel tempering), for a posterior of several modes.
-    start
+    init
         "prior" (each chain its own draw) or an array (N,) or (n_chains, N).
 
     Examples
@@ -191,7 +191,7 @@ def gibbs(
         learnable(learn, prior),
         n_chains,
         np.geomspace(1.0, hottest, n_temperatures) if n_temperatures > 1 else np.ones(1),
-        start,
+        init,
         generator("rng", rng),
     )
     for k in range(burn_in):

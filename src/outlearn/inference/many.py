@@ -79,7 +79,7 @@ def soft_em_many(
     center_variance: ArrayLike | None = None,
     shape: tuple[int, int, int] | None = None,
     dtype: Any = np.float64,
-    start: str | ArrayLike = "hebb",
+    init: str | ArrayLike = "hebb",
     n_init: int = 1,
     max_iter: int = 1000,
     tol: float = 1e-6,
@@ -99,7 +99,7 @@ def soft_em_many(
     y : array (runs, P) of -1 and +1, optional
     contamination, noise_variance, center_variance : float or array (runs,)
         Hyper-parameters, held fixed; 0 < contamination < 1.
-    start : str or array
+    init : str or array
         "hebb"; "random": ``n_init`` draws from the prior; "auto": both; or centres (runs, N) or (runs, K, N).
     accelerate : bool
         Off: which basin a run ends in is then that of plain EM.
@@ -119,7 +119,7 @@ def soft_em_many(
     np.True_
     """
     return _fit_many(
-        X, y, False, contamination, noise_variance, center_variance, shape, dtype, start, n_init, max_iter,
+        X, y, False, contamination, noise_variance, center_variance, shape, dtype, init, n_init, max_iter,
         tol, accelerate, keep_proba, rng, n_threads,
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ def hard_em_many(
     center_variance: ArrayLike | None = None,
     shape: tuple[int, int, int] | None = None,
     dtype: Any = np.float64,
-    start: str | ArrayLike = "hebb",
+    init: str | ArrayLike = "hebb",
     n_init: int = 1,
     max_iter: int = 1000,
     tol: float = 1e-6,
@@ -143,7 +143,7 @@ def hard_em_many(
 ) -> ManyFits:
     """Run :func:`~outlearn.inference.hard.hard_em` on many small problems; see :func:`soft_em_many`."""
     return _fit_many(
-        X, y, True, contamination, noise_variance, center_variance, shape, dtype, start, n_init, max_iter,
+        X, y, True, contamination, noise_variance, center_variance, shape, dtype, init, n_init, max_iter,
         tol, False, keep_proba, rng, n_threads,
     )  # fmt: skip
 
@@ -157,7 +157,7 @@ def _fit_many(
     center_variance: ArrayLike | None,
     shape: tuple[int, int, int] | None,
     dtype: Any,
-    start: str | ArrayLike,
+    init: str | ArrayLike,
     n_init: int,
     max_iter: int,
     tol: float,
@@ -173,9 +173,9 @@ def _fit_many(
             raise ParameterError(name, value, "a whole number >= 1")
     if not 0.0 < float(tol) < 1.0:
         raise ParameterError("tol", tol, "0 < tol < 1")
-    given = _given(start, runs, n)
+    given = _given(init, runs, n)
     # Every run has its own stream, so that results depend neither on threads nor on the other runs.
-    streams = generator("rng", rng).spawn(runs) if given is None and start != "hebb" else None
+    streams = generator("rng", rng).spawn(runs) if given is None and init != "hebb" else None
 
     centers, scores = np.zeros((runs, n)), np.zeros((runs, 4))
     winners, done = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=bool)
@@ -186,7 +186,7 @@ def _fit_many(
             return given[run]
         rows = []
         belief = beliefs[run]
-        if start in ("hebb", "auto"):
+        if init in ("hebb", "auto"):
             ratio = belief.noise_variance / belief.center_variance
             rows.append((signs.astype(data.dtype) @ data).astype(np.float64) / (p + ratio))
         if streams is not None:
@@ -399,12 +399,12 @@ def _beliefs(
     return beliefs
 
 
-def _given(start: str | ArrayLike, runs: int, n: int) -> Array | None:
-    if isinstance(start, str):
-        if start not in ("hebb", "random", "auto"):
-            raise ParameterError("start", start, "'hebb', 'random', 'auto' or an array")
+def _given(init: str | ArrayLike, runs: int, n: int) -> Array | None:
+    if isinstance(init, str):
+        if init not in ("hebb", "random", "auto"):
+            raise ParameterError("init", init, "'hebb', 'random', 'auto' or an array")
         return None
-    centers = np.array(start, dtype=np.float64)
+    centers = np.array(init, dtype=np.float64)
     if centers.ndim == 2:
         centers = centers[:, None, :]
     if (
@@ -412,7 +412,7 @@ def _given(start: str | ArrayLike, runs: int, n: int) -> Array | None:
         or (centers.shape[0], centers.shape[2]) != (runs, n)
         or not np.isfinite(centers).all()
     ):
-        raise DataError(f"start must be finite centres ({runs}, {n}) or ({runs}, K, {n})")
+        raise DataError(f"init must be finite centres ({runs}, {n}) or ({runs}, K, {n})")
     return centers
 
 

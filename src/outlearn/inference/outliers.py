@@ -75,7 +75,7 @@ def messages_of(data: MixtureData, beliefs: Beliefs) -> AmpResult | None:
         noise_variance=found.noise_variance,
         center_variance=found.center_variance,
         learn=[name for name in learn if name != "contamination"],
-        start=found.center,
+        init=found.center,
         **settings,
     )
     return even if _usable(even) and even.energy - found.energy < _PRICE else found

@@ -32,7 +32,7 @@ class Sampler:
         learn: frozenset[str],
         n_chains: int,
         ladder: Array,
-        start: str | ArrayLike,
+        init: str | ArrayLike,
         rng: np.random.Generator,
     ) -> None:
         self.rows, self.prior, self.learn, self.rng = rows, prior, learn, rng
@@ -47,7 +47,7 @@ class Sampler:
         self.weights = np.tile(prior.weights, (G, 1))
         self.noise = np.full(G, beliefs.noise_variance)
         self.tau2 = np.full(G, beliefs.center_variance)
-        self.center = _begin(start, n_chains, len(ladder), rows.shape[1], beliefs.center_variance, rng)
+        self.center = _begin(init, n_chains, len(ladder), rows.shape[1], beliefs.center_variance, rng)
         self.cold = np.arange(n_chains)  # which state holds power 1 of each chain
         self.swaps = self.trials = 0
 
@@ -201,15 +201,15 @@ class Tally:
 
 
 def _begin(
-    start: str | ArrayLike, n_chains: int, levels: int, n: int, tau2: float, rng: np.random.Generator
+    init: str | ArrayLike, n_chains: int, levels: int, n: int, tau2: float, rng: np.random.Generator
 ) -> Array:
-    if isinstance(start, str):
-        if start != "prior":
-            raise ParameterError("start", start, "'prior' or an array")
+    if isinstance(init, str):
+        if init != "prior":
+            raise ParameterError("init", init, "'prior' or an array")
         return math.sqrt(tau2) * rng.standard_normal((levels * n_chains, n))
-    given = np.array(start, dtype=np.float64, ndmin=2)
+    given = np.array(init, dtype=np.float64, ndmin=2)
     if given.shape not in ((1, n), (n_chains, n)) or not np.isfinite(given).all():
-        raise ParameterError("start", np.shape(start), f"({n},) or ({n_chains}, {n}) finite numbers")
+        raise ParameterError("init", np.shape(init), f"({n},) or ({n_chains}, {n}) finite numbers")
     return np.tile(np.broadcast_to(given, (n_chains, n)), (levels, 1))
 
 

@@ -22,7 +22,7 @@ def soft_em(
     noise_variance: float,
     center_variance: float | None = None,
     learn: Iterable[str] = (),
-    start: str | ArrayLike = "auto",
+    init: str | ArrayLike = "auto",
     n_init: int = 6,
     max_iter: int = 1000,
     tol: float = 1e-6,
@@ -52,7 +52,7 @@ def soft_em(
         Prior variance of a coordinate of the centre; 1/N when left out, as in the paper.
     learn : names
         Which of these three are learned; the values given are then where they begin.
-    start : str or array
+    init : str or array
         "hebb", "random" (``n_init`` draws from the prior), "spectral", another registered name, centres (N,)
         or (K, N), or "auto": Hebb, spectral and ``n_init`` random ones. The lowest energy is returned.
     max_iter : int
@@ -87,7 +87,7 @@ def soft_em(
         noise_variance=noise_variance,
         center_variance=center_variance,
         learn=learn,
-        start=start,
+        init=init,
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,

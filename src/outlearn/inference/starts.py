@@ -31,19 +31,19 @@ def named_start(name: str) -> Callable[[Start], Start]:
     return register
 
 
-def planned(start: str | ArrayLike, n_init: int, hard: bool, n_features: int) -> list[tuple[str, Start]]:
-    """Names and makers of all starting points that ``start`` asks for."""
-    if not isinstance(start, str):
-        return [("given", _constant(center)) for center in given_centers(start, n_features)]
-    if start == "auto":
+def planned(init: str | ArrayLike, n_init: int, hard: bool, n_features: int) -> list[tuple[str, Start]]:
+    """Names and makers of all starting points that ``init`` asks for."""
+    if not isinstance(init, str):
+        return [("given", _constant(center)) for center in given_centers(init, n_features)]
+    if init == "auto":
         names = ["hebb", "spectral", *(["soft"] if hard else []), *["random"] * n_init]
-    elif start == "random":
+    elif init == "random":
         names = ["random"] * max(1, n_init)
     else:
-        names = [start]
+        names = [init]
     for name in names:
         if name not in STARTS:
-            raise ParameterError("start", name, f"'auto', {', '.join(map(repr, sorted(STARTS)))} or an array")
+            raise ParameterError("init", name, f"'auto', {', '.join(map(repr, sorted(STARTS)))} or an array")
     return [(name, STARTS[name]) for name in names]
 
 
@@ -125,15 +125,15 @@ def _amp(problem: Selection, beliefs: Beliefs, rng: np.random.Generator) -> Arra
     return found.center
 
 
-def given_centers(start: ArrayLike, n: int) -> Array:
+def given_centers(init: ArrayLike, n: int) -> Array:
     """One centre or several as rows, checked."""
     permitted = f"a name, or rows of {n} numbers whose squares are finite"
     try:
-        centers = np.array(start, dtype=np.float64, ndmin=2)
+        centers = np.array(init, dtype=np.float64, ndmin=2)
     except (TypeError, ValueError):
-        raise ParameterError("start", start, permitted) from None
+        raise ParameterError("init", init, permitted) from None
     if centers.ndim != 2 or centers.shape[1] != n or len(centers) == 0:
-        raise ParameterError("start", f"an array of shape {np.shape(start)}", permitted)
+        raise ParameterError("init", f"an array of shape {np.shape(init)}", permitted)
     if not (np.abs(centers) < _LARGEST).all():
-        raise ParameterError("start", start, permitted)
+        raise ParameterError("init", init, permitted)
     return centers

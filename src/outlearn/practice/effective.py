@@ -206,7 +206,7 @@ def _may_be_clean(rows: Rows, found: AmpResult) -> bool:
     if not found.center.any():
         return True
     clean = pass_messages(
-        rows, start=found.center, contamination=_TINY**2, noise_variance=found.noise_variance
+        rows, init=found.center, contamination=_TINY**2, noise_variance=found.noise_variance
     )
     return clean.energy < found.energy + 0.5 * _Z**2
 
@@ -218,7 +218,7 @@ def _profile(rows: Rows, found: AmpResult, local: Array) -> tuple[Estimate, Arra
     for k, phi in enumerate(_GRID):
         run = pass_messages(
             rows,
-            start=found.center,
+            init=found.center,
             contamination=math.sin(phi) ** 2,
             label_noise=found.label_noise or None,
             noise_variance=found.noise_variance,
@@ -249,7 +249,7 @@ def _gradient(rows: Rows, found: AmpResult, at: Array) -> Array:
     contamination = float(np.clip(contamination, _TINY**2, 1.0 - _TINY))
     run = pass_messages(
         rows,
-        start=found.center,
+        init=found.center,
         contamination=contamination,
         label_noise=float(np.clip(label_noise, _TINY**2, 0.5)) if found.label_noise > 0.0 else None,
         noise_variance=found.noise_variance,
@@ -290,7 +290,7 @@ def _evidence(rows: Rows, signs: Array, found: AmpResult) -> float:
 
 def _evidence_of_labels(rows: Rows, found: AmpResult) -> float:
     """Evidence against the same structure with half of its labels wrong: of which labels say nothing."""
-    settled = {"start": found.center, "label_noise": 0.5}
+    settled = {"init": found.center, "label_noise": 0.5}
     same = pass_messages(
         rows,
         **settled,

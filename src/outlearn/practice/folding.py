@@ -157,11 +157,11 @@ def pass_messages(rows: Rows, **known: Any) -> AmpResult:
     for variance in (weak, 10.0 * noise / n):
         begin = start | {"center_variance": variance}
         runs.append(amp(rows, **{**begin, "learn": _unknown(known), **known}))
-        if "start" in known:
+        if "init" in known:
             break
     best = min(runs, key=lambda run: run.energy)
     if "label_noise" not in known:
-        wrong = with_wrong_labels(rows, best, **{k: v for k, v in known.items() if k != "start"})
+        wrong = with_wrong_labels(rows, best, **{k: v for k, v in known.items() if k != "init"})
         if wrong.energy < best.energy - _WORTH:
             best = wrong
     return best
@@ -174,7 +174,7 @@ def with_wrong_labels(rows: Rows, found: AmpResult, **known: Any) -> AmpResult:
         "label_noise": 0.1,
         "noise_variance": found.noise_variance,
         "center_variance": found.center_variance,
-        "start": found.center if found.center.any() else "auto",
+        "init": found.center if found.center.any() else "auto",
         "tol": 1e-5,
     }
     return amp(rows, **{**begin, "learn": [*_unknown(known), "label_noise"], **known})

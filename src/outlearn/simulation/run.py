@@ -138,7 +138,7 @@ def _dense_runs(task: Task, seed: int, indices: Sequence[int]) -> list[RunRecord
         fill,
         shape=(len(indices), p, n),
         dtype=np.dtype(task.dtype),
-        start=start,
+        init=start,
         keep_proba=True,
         max_iter=task.max_iter,
         tol=task.tol,
@@ -204,9 +204,9 @@ def learn(
     settings: dict[str, Any] = known | {"learn": task.learn, "max_iter": task.max_iter, "tol": task.tol}
     begin = _start(task, reads, B, known, rng) if start is None else start
     if task.learner == "amp":
-        return amp(reads, start=begin, rng=rng, **settings)
+        return amp(reads, init=begin, rng=rng, **settings)
     em = soft_em if task.learner == "soft" else hard_em
-    return em(reads, start=begin, n_init=1, accelerate=task.accelerate, rng=rng, **settings)
+    return em(reads, init=begin, n_init=1, accelerate=task.accelerate, rng=rng, **settings)
 
 
 def _start(
