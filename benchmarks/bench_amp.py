@@ -31,7 +31,7 @@ def rows() -> Iterator[Row]:
         def em(data: Any = data, settings: Any = settings, results: Any = results) -> None:
             results["em"] = soft_em(data.X, data.y, init="hebb", **settings)
 
-        passing, climbing = interleaved(message_passing, em, repeats=1)
+        passing, climbing = interleaved(message_passing, em, repeats=2)  # the first compiles
         angles = {
             name: overlaps(fit.center * np.sqrt(_N), data.center).angle for name, fit in results.items()
         }
