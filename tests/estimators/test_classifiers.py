@@ -153,6 +153,8 @@ BAD = [
     ({"label_noise": "some"}, "label_noise"),
     ({"contamination": 0.6, "label_noise": 0.4}, "label_noise"),
     ({"n_init": 0}, "n_init"),
+    ({"n_jobs": "all"}, "n_jobs"),
+    ({"n_jobs": 0}, "n_jobs"),
     ({"tol": 0.0}, "tol"),
     ({"garbage_covariance": "own"}, "garbage_covariance"),
 ]

@@ -101,3 +101,10 @@ def test_foreign_files_are_refused(data, tmp_path):
         save(HebbClassifier(), tmp_path / "m")
     with pytest.raises(DataError, match="cannot be saved"):
         save(object(), tmp_path / "m")
+
+
+def test_a_file_may_be_read_by_whom_the_folder_allows(data, tmp_path):
+    save(HebbClassifier().fit(data.X, data.y), tmp_path / "model")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "model").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert len(list(tmp_path.iterdir())) == 2

@@ -74,6 +74,13 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _threads(n_jobs: Any) -> int:
+    """Threads that ``n_jobs`` asks for."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ParameterError("n_jobs", n_jobs, "a whole number other than 0, or None")
+    return int(effective_n_jobs(n_jobs))
+
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -86,7 +93,7 @@ def _within_jobs(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def bounded(self: SelectionClassifier, *args: Any, **kwargs: Any) -> Any:
-        with _pools().limit(limits=effective_n_jobs(self.n_jobs), user_api="blas"):
+        with _pools().limit(limits=_threads(self.n_jobs), user_api="blas"):
             return method(self, *args, **kwargs)
 
     return bounded  # type: ignore[return-value]
@@ -162,7 +169,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             len(self.classes_),
             candidate.structure,
             sample_weight=weights,
-            n_threads=effective_n_jobs(self.n_jobs),
+            n_threads=_threads(self.n_jobs),
         )
         fits = self._climb(data, candidate, scored, before, rng)
         finished = self._finish(data, candidate.beliefs, fits[0], rng)
@@ -434,7 +441,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             len(self.classes_),
             candidate.structure,
             sample_weight=weights,
-            n_threads=effective_n_jobs(self.n_jobs),
+            n_threads=_threads(self.n_jobs),
             like=running,
         )
         fit = running.learn(data, candidate.beliefs, self._hard)

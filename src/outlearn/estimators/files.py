@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from pathlib import Path
@@ -67,9 +67,9 @@ def save(estimator: SelectionClassifier, path: str | os.PathLike[str]) -> None:
         "sha256": hashlib.sha256(text + body).hexdigest(),
     }
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with open(temporary, "xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("seal.json", json.dumps(seal))
             archive.writestr("header.json", text)
             archive.writestr("arrays.npz", body)
