@@ -42,10 +42,10 @@ imports: $(VENV)/.dev  ## the one-way imports between rooms
 	$(BIN)/lint-imports
 
 pytest: $(VENV)/.dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: lint types imports  ## the default suite and the long agreement runs
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.dev  ## side-by-side measurements, as ratios of one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks
