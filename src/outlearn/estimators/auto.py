@@ -12,8 +12,9 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from outlearn.estimators.base import SelectionClassifier, _within_jobs
+from outlearn.estimators.base import SelectionClassifier
 from outlearn.estimators.members import MEMBERS, MemberScore, MemberTable, Tried
+from outlearn.estimators.threads import within_jobs
 from outlearn.estimators.trial import Trial
 from outlearn.estimators.units import Units
 from outlearn.estimators.verdict import Verdict, weigh
@@ -122,7 +123,7 @@ class AutoSelectionClassifier(SelectionClassifier):
 
     # -- fitting -------------------------------------------------------------------------------------
 
-    @_within_jobs
+    @within_jobs
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AutoSelectionClassifier:
         """Try all members on contaminated labelled data, and pool the best.
 
@@ -259,7 +260,7 @@ class AutoSelectionClassifier(SelectionClassifier):
             scores = np.column_stack([np.zeros_like(scores), scores])
         return np.asarray((1.0 - e) * softmax(scores, axis=1) + e / k)
 
-    @_within_jobs
+    @within_jobs
     def inlier_proba(self, X: Any, y: Any) -> Array:
         """Probability that each labelled example is informative and bears the right label."""
         X = self._input(X)
@@ -274,7 +275,7 @@ class AutoSelectionClassifier(SelectionClassifier):
                 out += w * _informative(c, m.scores(Z), labels, self.count_)
         return out
 
-    @_within_jobs
+    @within_jobs
     def score_samples(self, X: Any) -> Array:
         """Log density ln p(x) of every row under the best member that has a model of the inputs."""
         X = self._input(X)

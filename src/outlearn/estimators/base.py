@@ -8,24 +8,21 @@ the EM solution, and returns the centres and the inlier probabilities that it fi
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
+from outlearn.estimators.refusals import refuse_labels, refuse_too_few, refuse_unusable
+from outlearn.estimators.threads import threads, within_jobs
 from outlearn.exceptions import DataError, ParameterError
 from outlearn.inference.covariance import STRUCTURES
 from outlearn.inference.evidence import (
@@ -45,7 +42,7 @@ from outlearn.inference.mixture_fit import MixtureFit
 from outlearn.inference.mixture_step import mixture_at
 from outlearn.inference.posterior import FittedMixture, project
 from outlearn.inference.results import FitStatus
-from outlearn.inference.rows import column_range, refuse_magnitude, refuse_weights
+from outlearn.inference.rows import refuse_weights
 from outlearn.inference.stream import RunningMoments
 
 __all__ = ["Finished", "SelectionClassifier"]
@@ -53,7 +50,6 @@ __all__ = ["Finished", "SelectionClassifier"]
 Array = NDArray[np.float64]
 
 _GARBAGE = ("auto", "shared", "learned")
-_FEWEST_STEPS = 64  # of rounding that a feature must vary by
 _WIDE = 0.25  # features per example above which the outliers' own middle would be mostly noise
 
 
@@ -66,37 +62,6 @@ class Finished:
     energy: float
     n_iter: int
     status: FitStatus
-
-
-@functools.cache
-def _pools() -> ThreadpoolController:
-    """Thread pools of the libraries at work; to find them costs more than a small fit."""
-    return ThreadpoolController()
-
-
-def _threads(n_jobs: Any) -> int:
-    """Threads that ``n_jobs`` asks for."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ParameterError("n_jobs", n_jobs, "a whole number other than 0, or None")
-    return int(effective_n_jobs(n_jobs))
-
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _within_jobs(method: _Method) -> _Method:
-    """Hold the threads of matrix products to ``n_jobs`` while a method runs.
-
-    Fits make thousands of small products. On two threads of their own each one waits longer than it
-    works, the more so when other processes want the cores.
-    """
-
-    @functools.wraps(method)
-    def bounded(self: SelectionClassifier, *args: Any, **kwargs: Any) -> Any:
-        with _pools().limit(limits=_threads(self.n_jobs), user_api="blas"):
-            return method(self, *args, **kwargs)
-
-    return bounded  # type: ignore[return-value]
 
 
 class SelectionClassifier(ClassifierMixin, BaseEstimator):
@@ -126,7 +91,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------------
 
-    @_within_jobs
+    @within_jobs
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelectionClassifier:
         """Learn the class centres from contaminated labelled data.
 
@@ -169,7 +134,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             len(self.classes_),
             candidate.structure,
             sample_weight=weights,
-            n_threads=_threads(self.n_jobs),
+            n_threads=threads(self.n_jobs),
         )
         fits = self._climb(data, candidate, scored, before, rng)
         finished = self._finish(data, candidate.beliefs, fits[0], rng)
@@ -302,7 +267,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, NDArray[np.intp], Array, NDArray[np.intp], int]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None)
-        _refuse_labels(y)
+        refuse_labels(y)
         n_samples = X.shape[0]
         kept = np.arange(n_samples)
         weights = np.ones(n_samples)
@@ -317,49 +282,13 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(
                 f"y holds one class only ({self.classes_.tolist()[0]!r}); learning needs at least two classes"
             )
-        self._refuse_too_few(len(kept))
+        refuse_too_few(len(kept), len(self.classes_))
         if self.covariance == "tied" and sparse.issparse(X):
             raise DataError(
                 "covariance='tied' does not take sparse data; use 'spherical' or 'diag', or densify X"
             )
-        self._refuse_unusable(X)
+        refuse_unusable(X, getattr(self, "feature_names_in_", None))
         return X, labels.astype(np.intp), weights, kept, n_samples
-
-    def _refuse_too_few(self, n_samples: int) -> None:
-        if n_samples <= len(self.classes_):
-            raise DataError(
-                f"{n_samples} samples for {len(self.classes_)} classes: the spread within a class cannot be "
-                "told; more samples than classes are needed"
-            )
-
-    def _refuse_unusable(self, X: Any) -> None:
-        """Refuse features without a usable spread, and numbers that cannot be squared."""
-        low, high = column_range(X)
-        with np.errstate(over="ignore"):
-            spread, largest = high - low, np.maximum(-low, high)
-        refuse_magnitude(float(spread.max()), float(largest.max()), X.dtype)
-        if X.shape[0] == 1:
-            return
-        self._refuse_features("constant", spread == 0.0, "they tell nothing and have no variance; drop them")
-        steps = _FEWEST_STEPS * np.finfo(X.dtype).eps
-        self._refuse_features(
-            "nearly constant",
-            spread < steps * largest,
-            f"they vary by less than {steps:.0e} of their size, which {X.dtype} does not tell from rounding; "
-            "subtract their middle before they are stored, or drop them",
-        )
-
-    def _refuse_features(self, word: str, refused: NDArray[np.bool_], why: str) -> None:
-        columns = np.flatnonzero(refused)
-        if not columns.size:
-            return
-        names = getattr(self, "feature_names_in_", None)
-        shown = [repr(str(names[j])) if names is not None else str(j) for j in columns[:5]]
-        more = f" and {columns.size - 5} more" if columns.size > 5 else ""
-        raise DataError(
-            f"{word} feature{'s' if columns.size > 1 else ''} {', '.join(shown)}{more}: {why} "
-            "(sklearn.feature_selection.VarianceThreshold)"
-        )
 
     def _candidates(self, X: Any) -> list[Candidate]:
         p = self.get_params(deep=False)
@@ -380,7 +309,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
 
     # -- streams -------------------------------------------------------------------------------------
 
-    @_within_jobs
+    @within_jobs
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> SelectionClassifier:
@@ -413,7 +342,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             dtype=[np.float64, np.float32],
             reset=not hasattr(self, "n_features_in_"),
         )
-        _refuse_labels(y)
+        refuse_labels(y)
         weights = np.ones(X.shape[0])
         if sample_weight is not None:
             weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
@@ -432,7 +361,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"y holds labels that are not among classes: {unknown[:5].tolist()}")
         labels = np.searchsorted(self.classes_, y).astype(np.intp)
         if first:
-            self._refuse_too_few(len(y))
+            refuse_too_few(len(y), len(self.classes_))
             self._open_stream(X)
         candidate, running = self._stream, self.running_
         data = MixtureData(
@@ -441,7 +370,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             len(self.classes_),
             candidate.structure,
             sample_weight=weights,
-            n_threads=_threads(self.n_jobs),
+            n_threads=threads(self.n_jobs),
             like=running,
         )
         fit = running.learn(data, candidate.beliefs, self._hard)
@@ -483,7 +412,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=None, reset=False
         )
 
-    @_within_jobs
+    @within_jobs
     def decision_function(self, X: Any) -> Array:
         """Log odds of the second class (two classes), or log probability of every class, if informative."""
         X = self._input(X)
@@ -496,7 +425,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         index = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
 
-    @_within_jobs
+    @within_jobs
     def predict_proba(self, X: Any) -> Array:
         """p(y | x) on the contaminated stream: near 1/K for an input that looks like garbage.
 
@@ -511,7 +440,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    @_within_jobs
+    @within_jobs
     def inlier_proba(self, X: Any, y: Any) -> Array:
         """Probability that each labelled example is informative and bears the right label."""
         X = self._input(X)
@@ -523,7 +452,7 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"y holds labels that were not seen in fit: {unknown[:5].tolist()}")
         return self.model_.inlier_proba(X, np.searchsorted(self.classes_, y).astype(np.intp))
 
-    @_within_jobs
+    @within_jobs
     def score_samples(self, X: Any) -> Array:
         """Log density ln p(x) of every row under the fitted mixture, outliers included."""
         return self.model_.log_density(self._input(X))
@@ -532,14 +461,6 @@ class SelectionClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.covariance != "tied"
         return tags
-
-
-def _refuse_labels(y: Any) -> None:
-    """Refuse labels that name no classes."""
-    try:
-        check_classification_targets(y)
-    except TypeError:  # they cannot be sorted
-        raise DataError("y mixes labels of different types, text and numbers: use one type") from None
 
 
 def _given(value: Any) -> float | None:
