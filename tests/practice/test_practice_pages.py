@@ -10,7 +10,8 @@ import pytest
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
 
-@pytest.mark.parametrize("page", ["diagnose", "plan", "report"])
+# reports are made, and looked at in a browser, in the figures' tests too
+@pytest.mark.parametrize("page", ["diagnose", "plan", pytest.param("report", marks=pytest.mark.slow)])
 def test_the_code_runs(page, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.S)
     assert blocks
