@@ -4,6 +4,8 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -204,3 +206,16 @@ def test_a_damaged_store_is_refused(path, damage):
 
     with pytest.raises(DataError, match=r"runs\.sqlite"):
         read()
+
+
+def test_runners_may_make_a_store_at_the_same_moment(tmp_path):
+    together = threading.Barrier(4)
+
+    def opened(path):
+        together.wait()
+        with Store(path) as store:
+            return store.runs(1, TASK, 1)
+
+    with ThreadPoolExecutor(4) as runners:
+        for k in range(20):
+            assert list(runners.map(opened, [tmp_path / f"{k}.sqlite"] * 4)) == [[]] * 4

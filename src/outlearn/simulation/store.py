@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import sqlite3
 import time
@@ -23,6 +24,7 @@ __all__ = ["Store", "described"]
 _APPLICATION = 0x4F55544C  # "OUTL", in the header of the file, so that a foreign database is recognised
 _SCHEMA_VERSION = 1
 _LEASE_SECONDS = 120.0
+_PATIENCE = 60.0  # seconds to wait for another runner's lock
 _OWNERS_HERE: set[str] = set()
 _COLUMNS = ("status", "R", "Q", "z", "energy", "iterations", "data_reads")
 _SCHEMA = """
@@ -81,22 +83,34 @@ class Store:
                 raise DataError(f"{file}: there is no directory {file.absolute().parent}")
         try:
             # transactions are begun and ended below, not guessed by the driver
-            self._db = sqlite3.connect(self.path, timeout=60.0, isolation_level=None)
+            self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
         except sqlite3.Error as error:
             raise DataError(f"{self.path}: cannot be opened: {error}") from error
         try:
             with self._readable():
-                self._prepare()
+                self._prepare_in_turn()
         except BaseException:
             self._db.close()
             raise
 
     # -- the file ----------------------------------------------------------------------------------
 
+    def _prepare_in_turn(self) -> None:
+        """Prepare a new file beside other runners: SQLite waits for most locks, not for that of WAL."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._prepare()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(random.uniform(0.001, 0.02))
+
     def _prepare(self) -> None:
+        # tables first: another runner makes them and the two numbers in one transaction, perhaps right now
+        empty = not self._db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         application = self._pragma("application_id")
         version = self._pragma("user_version")
-        empty = not self._db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         if not empty and application != _APPLICATION:
             raise DataError(f"{self.path}: is a database of another program, not a campaign store")
         if not empty and version != _SCHEMA_VERSION:
